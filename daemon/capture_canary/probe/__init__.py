@@ -1,0 +1,1 @@
+"""Measure: a parent that supervises, a child that captures."""

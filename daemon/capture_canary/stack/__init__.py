@@ -1,0 +1,1 @@
+"""What runs here: CANN, driver, SoC and their versions."""

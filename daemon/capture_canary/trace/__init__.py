@@ -1,0 +1,1 @@
+"""Read what the tracer wrote."""

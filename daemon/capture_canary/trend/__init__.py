@@ -1,0 +1,1 @@
+"""From records to growth to verdict; no I/O."""
