@@ -1,0 +1,231 @@
+"""The parent of a probe: starts one arm's child, reads its records while it runs, and leaves nothing behind.
+
+Whatever the child does, hang, die, write garbage, flood or fork, the arm ends within its deadline with a reason.
+"""
+
+import contextlib
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from capture_canary.native import tracer_path
+from capture_canary.probe import children
+from capture_canary.probe.messages import (
+    MAX_LINE,
+    Captured,
+    Ended,
+    Failed,
+    Record,
+    Spec,
+    decode_record,
+    encode,
+)
+
+MAX_OUTPUT = 8 << 20
+"""Bytes of records or of stderr after which a child counts as flooding: a long probe writes under 1 MiB."""
+_STDERR_TAIL = 2000
+_READ = 65536
+_POLL = 0.2
+
+OnRecord = Callable[[Record], bool]
+"""Called with each record as it arrives; False asks the child to stop."""
+
+
+class ArmRun(msgspec.Struct, kw_only=True):
+    """What came of one arm's child."""
+
+    records: list[Record]
+    failure: str | None
+    """Why it did not run to its end; None where it did, or was asked to stop."""
+    seconds: float
+    leftover: list[int]
+    """Processes of it that could not be ended: the NPU may still be held."""
+
+
+def arm_environment(base: Mapping[str, str], *, mode: str | None, work: Path) -> dict[str, str]:
+    """Return the child's environment: the CANN of `base`, the arm's mode, and no other HCCL setting.
+
+    A probe beside a server must meet neither its ports nor its rank table; CANN's own logs go where they are removed.
+    """
+    kept = {
+        name: value
+        for name, value in base.items()
+        if not name.startswith(("HCCL_", "RANK_TABLE", "LD_PRELOAD"))
+    }
+    libraries = [f"{base['ASCEND_HOME_PATH']}/lib64"] if "ASCEND_HOME_PATH" in base else []
+    if base.get("LD_LIBRARY_PATH"):
+        libraries.append(base["LD_LIBRARY_PATH"])
+    kept |= {
+        "LD_LIBRARY_PATH": ":".join(libraries),
+        "LD_PRELOAD": str(tracer_path()),
+        "CAPTURE_CANARY_TRACE_DIR": str(work),
+        "ASCEND_PROCESS_LOG_PATH": str(work / "log"),
+        "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
+        "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
+    }
+    if mode is not None:
+        kept["HCCL_OP_EXPANSION_MODE"] = mode
+    return kept
+
+
+def run_arm(
+    spec: Spec, base: Mapping[str, str], *, mode: str | None, on_record: OnRecord
+) -> ArmRun:
+    """Run one arm to its end, its stop or its deadline (`spec.deadline_seconds`)."""
+    work = Path(tempfile.mkdtemp(prefix="capture-canary-"))
+    mark = uuid.uuid4().hex
+    environment = arm_environment(base, mode=mode, work=work) | {children.MARK: mark}
+    begin = time.monotonic()
+    try:
+        children.adopt_orphans()
+        records_read, records_write = os.pipe()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "capture_canary.probe.worker", str(records_write)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(records_write,),
+            env=environment,
+            cwd="/",  # `-m` would import from a hostile working directory first
+            start_new_session=True,
+        )
+        os.close(records_write)
+        watch = _Watch(child, records_read, on_record, begin + spec.deadline_seconds)
+        try:
+            watch.start(spec)
+            watch.read()
+        finally:
+            os.close(records_read)
+            leftover = (
+                children.sweep(child, mark)
+                if watch.ended_itself
+                else children.end_child(child, mark)
+            )
+            watch.close()
+        failure = watch.failure or _why(watch, child.returncode, leftover)
+        return ArmRun(
+            records=watch.records,
+            failure=failure,
+            seconds=time.monotonic() - begin,
+            leftover=leftover,
+        )
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+class _Watch:
+    """Reads one child until it closes its records, or until it breaks a bound."""
+
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        records: int,
+        on_record: OnRecord,
+        deadline: float,
+    ) -> None:
+        self.records: list[Record] = []
+        self.failure: str | None = None
+        self.ended_itself = False
+        self.stderr = b""
+        self._child = child
+        self._pipe = records
+        self._on_record = on_record
+        self._deadline = deadline
+        self._rest = b""
+        self._bytes = {"records": 0, "stderr": 0}
+        self._stopped = False
+
+    def start(self, spec: Spec) -> None:
+        assert self._child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._child.stdin.write(encode(spec))
+            self._child.stdin.flush()
+
+    def read(self) -> None:
+        """Read until the child has closed both pipes, failed, or run out of time."""
+        assert self._child.stderr is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._pipe, selectors.EVENT_READ, "records")
+            selector.register(self._child.stderr, selectors.EVENT_READ, "stderr")
+            while self.failure is None and selector.get_map():
+                left = self._deadline - time.monotonic()
+                ready = selector.select(max(0.0, min(left, _POLL)))
+                if left <= 0:
+                    self.failure = "it did not end within its deadline"
+                if not ready and self._child.poll() is not None:
+                    break  # a stray holds the pipes open
+                for key, _ in ready:
+                    data = os.read(key.fd, _READ)
+                    if not data:
+                        selector.unregister(key.fileobj)
+                    elif self.failure is None:
+                        self._take(str(key.data), data)
+        self.ended_itself = self.failure is None
+
+    def _take(self, pipe: str, data: bytes) -> None:
+        self._bytes[pipe] += len(data)
+        if self._bytes[pipe] > MAX_OUTPUT:
+            self.failure = f"its child flooded its {pipe} with more than {MAX_OUTPUT >> 20} MiB"
+        elif pipe == "stderr":
+            self.stderr = (self.stderr + data)[-_STDERR_TAIL:]
+        else:
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._record(line)
+            if len(self._rest) > MAX_LINE:
+                self.failure = f"its child wrote a line of more than {MAX_LINE} bytes"
+
+    def _record(self, line: bytes) -> None:
+        if self.failure is not None:
+            return
+        try:
+            record = decode_record(line)
+        except msgspec.MsgspecError as error:
+            self.failure = f"its child wrote what is no record ({error}): {line[:80]!r}"
+            return
+        self.records.append(record)
+        if not self._on_record(record) and not self._stopped:
+            self._stopped = True
+            self.stop()
+
+    def stop(self) -> None:
+        """Ask the child to end in good order: the end of its input says so."""
+        if self._child.stdin is not None and not self._child.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self._child.stdin.close()
+
+    def close(self) -> None:
+        self.stop()
+        if self._child.stderr is not None:
+            self._child.stderr.close()
+
+
+def _why(watch: _Watch, status: int | None, leftover: list[int]) -> str | None:
+    """Return why a child did not run to its end, from what it left."""
+    if leftover:
+        return f"processes {leftover} of it could not be ended"
+    for record in watch.records:
+        if isinstance(record, Failed):
+            return f"rank {record.rank} failed in {record.step}: {record.reason}"
+    if any(isinstance(record, Ended) for record in watch.records):
+        return None
+    return f"its child ended with status {status}{_tail(watch.stderr)}"
+
+
+def _tail(stderr: bytes) -> str:
+    text = stderr.decode(errors="replace").strip().splitlines()
+    return f": {text[-1][:300]}" if text else ""
+
+
+def captured(records: list[Record]) -> list[Captured]:
+    """Return the captures among records."""
+    return [record for record in records if isinstance(record, Captured)]
