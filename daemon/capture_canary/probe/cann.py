@@ -1,7 +1,7 @@
 """CANN through ctypes: the few calls that a torch-free probe makes, each checked.
 
-Prototypes and constants: acl/acl_rt.h of hicann/runtime (v8.5.0 to v9.1.0) and hccl/hccl.h, hccl_types.h, hccl_comm.h of
-hcomm 9.0. Libraries are asked for symbols by handle, as torch-npu up to 2.9 does.
+Prototypes and constants: acl/acl_rt.h of hicann/runtime (v8.5.0 to v9.1.0) and hccl/hccl.h, hccl_types.h, hccl_comm.h
+of hcomm 9.0. Libraries are asked for symbols by handle, as torch-npu up to 2.9 does.
 """
 
 import ctypes
@@ -62,7 +62,7 @@ class Cann:
         try:
             function = getattr(library, name)
         except AttributeError as error:
-            raise CannError(f"{library._name} has no {name}") from error
+            raise CannError(f"the CANN here has no {name}") from error
         function.restype = ctypes.c_int32
         code: int = function(*args)
         if code != 0:

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 MARK = "CAPTURE_CANARY_PROBE"
 _PR_SET_CHILD_SUBREAPER = 36  # <sys/prctl.h>
@@ -53,12 +54,12 @@ def strays(mark: str) -> list[int]:
     """Return the pids of living processes that carry the probe's mark in their environment."""
     wanted = f"{MARK}={mark}".encode()
     found = []
-    for name in os.listdir("/proc"):
-        if not name.isdecimal():
+    for process in Path("/proc").iterdir():
+        if not process.name.isdecimal():
             continue
-        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+        with contextlib.suppress(OSError), (process / "environ").open("rb") as file:
             if wanted in file.read(_MAX_ENVIRON).split(b"\0"):
-                found.append(int(name))
+                found.append(int(process.name))
     return found
 
 

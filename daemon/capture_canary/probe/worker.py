@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
@@ -22,16 +22,14 @@ from capture_canary.probe import rank as ranks
 from capture_canary.probe.messages import (
     Ended,
     Failed,
-    Kind,
     Spec,
     decode_spec,
     encode,
 )
+from capture_canary.probe.plan import plan
 from capture_canary.probe.workloads import load_workload
 
 MAX_SPEC = 65536
-MAX_GRAPHS = 6
-"""Graphs alive on one NPU in AI_CPU mode before communication may block (hcomm, HCCL_OP_EXPANSION_MODE)."""
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _STOP_GRACE = 5.0
 """Seconds that a rank has to finish its step once the runner wants the probe to stop."""
@@ -81,7 +79,9 @@ class Leader:
             if self._wants_stop():
                 break
             self._all(ranks.BeginSeries(number, self._root()))
-            for order, round_, shape in plan(self._spec, kind):
+            for order, round_, shape in plan(
+                kind.graphs, rounds=self._spec.rounds, shapes=self._spec.shapes
+            ):
                 if self._wants_stop():
                     break
                 self._all(ranks.MakeCapture(order, round_, shape))
@@ -104,7 +104,9 @@ class Leader:
         waiting = {self._channels[number]: number for number in numbers}
         replies = {}
         while waiting:
-            watched = [*waiting] if self._stopping else [*waiting, self._stdin]
+            watched: list[socket.socket | int] = (
+                [*waiting] if self._stopping else [*waiting, self._stdin]
+            )
             ready, _, _ = select.select(watched, [], [], self._remaining())
             if not ready:
                 self._lose([*waiting.values()], order, "did not answer in time")
@@ -160,18 +162,6 @@ class Leader:
                 os.waitpid(pid, 0)
             else:
                 self._reap(number)
-
-
-def plan(spec: Spec, kind: Kind) -> Iterator[tuple[int, int, int]]:
-    """Yield (order, round, shape) of each capture of a series; kept graphs only up to `MAX_GRAPHS`."""
-    limit = MAX_GRAPHS if kind.graphs == "kept" else spec.rounds * len(spec.shapes)
-    order = 0
-    for round_ in range(spec.rounds):
-        for shape in spec.shapes:
-            order += 1
-            if order > limit:
-                return
-            yield order, round_, shape
 
 
 def _rank_main(spec: Spec, number: int, channel: socket.socket, records: int) -> int:

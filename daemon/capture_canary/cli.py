@@ -1,0 +1,54 @@
+"""The command `capture-canary`: its subcommands, and what is common to all of them."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from capture_canary.exits import USAGE
+
+COMMANDS = {
+    "probe": "measure capture growth once, and say what it means",
+    "run": "the daemon: probe on a schedule, export metrics and pages",
+    "exec": "run a command with the tracer preloaded",
+    "env": "make environments with a real torch-npu",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code (0 healthy or mitigated, 1 degraded, 2 usage, 3 unknown)."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="capture-canary", description=__doc__)
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    # Only the wanted command is imported: `exec` stands in the start of every traced server.
+    wanted = args[0] if args and args[0] in COMMANDS else None
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=summary, description=f"capture-canary {name}: {summary}."
+        )
+        if name == wanted:
+            module = importlib.import_module(
+                f"capture_canary.commands.{name.replace('exec', 'execute')}"
+            )
+            module.configure(command)
+            command.set_defaults(run=module.run)
+    parsed = parser.parse_args(args)
+    try:
+        code: int = parsed.run(parsed)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output went away, e.g. `| head`
+        sys.stderr.close()
+        return USAGE
+    return code
+
+
+def _version() -> str:
+    from capture_canary import __version__  # noqa: PLC0415  # reads package metadata: only when asked
+
+    return f"capture-canary {__version__}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""`capture-canary probe`: measure once, show it, say what it means."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+from rich.console import Console
+
+from capture_canary import terminal
+from capture_canary.emulate import EmulationError
+from capture_canary.exits import USAGE, exit_code
+from capture_canary.model import ArmName, Report
+from capture_canary.probe.base import base_environment
+from capture_canary.probe.measure import Probe, ProbeSettings
+from capture_canary.probe.workloads import WORKLOADS
+
+DEFAULTS = ProbeSettings()
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--emulate",
+        metavar="KEY=VALUE,…",
+        nargs="?",
+        const="",
+        default=os.environ.get("CAPTURE_CANARY_EMULATE"),
+        help="run on the emulated CANN, e.g. cann=8.5.0,soc=a3 (docs/emulation.md)",
+    )
+    parser.add_argument("--workload", choices=WORKLOADS, default=DEFAULTS.workload)
+    npus = parser.add_mutually_exclusive_group()
+    npus.add_argument("--ranks", type=_positive, metavar="N", help="use NPUs 0 to N-1 (2)")
+    npus.add_argument("--devices", type=_numbers, metavar="N,N,…", help="use these NPUs")
+    parser.add_argument(
+        "--collectives",
+        type=_positive,
+        metavar="K",
+        default=DEFAULTS.collectives,
+        help="collectives a graph: the growth goes with its square (%(default)s)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=_positive,
+        metavar="N",
+        default=DEFAULTS.rounds,
+        help=f"how often each of {len(DEFAULTS.shapes)} shapes is captured (%(default)s)",
+    )
+    parser.add_argument(
+        "--arm",
+        action="append",
+        choices=get_args(ArmName),
+        help="run this arm, may be repeated (as_configured, then what attributes its result)",
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="capture on where the verdict is known already"
+    )
+    parser.add_argument(
+        "--budget",
+        type=_seconds,
+        metavar="SECONDS",
+        default=DEFAULTS.budget_seconds,
+        help="end after that, whatever happens (%(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="write the curves, as .png or .svg"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Probe; return the exit code of the verdict."""
+    errors = Console(stderr=True)
+    try:
+        base = base_environment(os.environ, args.emulate)
+    except EmulationError as error:
+        errors.print(f"--emulate: {error}", style="red", markup=False)
+        return USAGE
+    settings = _settings(args)
+    if args.plot and args.plot.suffix not in {".png", ".svg"}:
+        errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", style="red")
+        return USAGE
+    with terminal.Progress(errors) as progress:
+        report = Probe(settings, base, emulated=args.emulate is not None, observe=progress).run()
+    if args.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+    else:
+        terminal.show(Console(), report)
+    return _plot(report, args.plot, errors) or exit_code(report.verdict)
+
+
+def _settings(args: argparse.Namespace) -> ProbeSettings:
+    mode = os.environ.get("HCCL_OP_EXPANSION_MODE")
+    return ProbeSettings(
+        workload=args.workload,
+        devices=args.devices or list(range(args.ranks or len(DEFAULTS.devices))),
+        collectives=args.collectives,
+        rounds=args.rounds,
+        arms=args.arm,
+        mode=mode,
+        mode_source="HCCL_OP_EXPANSION_MODE" if mode else DEFAULTS.mode_source,
+        budget_seconds=args.budget,
+        full=args.full,
+    )
+
+
+def _plot(report: Report, path: Path | None, errors: Console) -> int:
+    if path is None:
+        return 0
+    try:
+        from capture_canary import plot  # noqa: PLC0415  # needs the extra `report`
+    except ImportError as error:
+        errors.print(f"--plot needs matplotlib: pip install 'capture-canary[report]' ({error})")
+        return USAGE
+    try:
+        plot.save(report, path)
+    except OSError as error:
+        errors.print(f"--plot: {error}", markup=False)
+        return USAGE
+    return 0
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 10_000:  # noqa: PLR2004  # a bound against typing errors
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 10000")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 86_400:  # noqa: PLR2004  # a day
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds up to a day")
+    return value
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = [int(part) for part in text.split(",")]
+    if min(numbers) < 0 or len(set(numbers)) != len(numbers):
+        raise argparse.ArgumentTypeError(f"{text} is not a list of different NPUs")
+    return numbers

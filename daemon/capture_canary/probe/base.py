@@ -1,0 +1,30 @@
+"""Which CANN a probe runs on, as the environment that its processes start from."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from capture_canary import emulate
+
+INSTALLED = (
+    "/usr/local/Ascend/cann",
+    "/usr/local/Ascend/ascend-toolkit/latest",
+)
+"""Where CANN is installed by default, from 8.5 on and before."""
+
+
+def base_environment(environ: Mapping[str, str], emulation: str | None) -> dict[str, str]:
+    """Return `environ` with the CANN to use named in it: the emulated one, that of ASCEND_HOME_PATH, or an installed one.
+
+    Where there is none, ASCEND_HOME_PATH stays unset; the probe then says so.
+
+    Raises:
+        emulate.EmulationError: `emulation` is not a valid setting.
+    """
+    if emulation is not None:
+        return {**environ, **emulate.environment(emulate.parse(emulation), environ)}
+    base = {name: value for name, value in environ.items() if name != "CAPTURE_CANARY_EMULATE"}
+    if not base.get("ASCEND_HOME_PATH"):
+        found = next((home for home in INSTALLED if Path(home, "lib64").is_dir()), None)
+        if found:
+            base["ASCEND_HOME_PATH"] = found
+    return base

@@ -1,0 +1,193 @@
+"""What a probe looks like in a terminal: a live line, a table, two curves, the verdict."""
+
+from collections.abc import Sequence
+from types import TracebackType
+
+import plotext
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from capture_canary.model import ArmName, Estimate, Report, Series, VerdictName
+from capture_canary.probe.measure import ArmStarted
+from capture_canary.probe.messages import Captured, Kind, Record
+from capture_canary.trend.growth import copies_growth, seconds_growth
+
+_STYLES: dict[VerdictName, str] = {
+    "healthy": "green",
+    "mitigated": "cyan",
+    "degraded": "red",
+    "unknown": "yellow",
+}
+ARMS: dict[ArmName, str] = {
+    "as_configured": "as configured",
+    "aiv": "AIV",
+    "ai_cpu": "AI_CPU",
+}
+_PLOT_WIDTH, _PLOT_HEIGHT = 60, 12
+
+
+class Progress:
+    """One live line that follows a probe; silent where the output is no terminal."""
+
+    def __init__(self, console: Console) -> None:
+        """Write to `console`."""
+        self._kinds: Sequence[Kind] = ()
+        self._arm = ""
+        self._status = Status("starting", console=console) if console.is_terminal else None
+
+    def __enter__(self) -> "Progress":
+        """Begin the line."""
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the line away."""
+        if self._status:
+            self._status.stop()
+
+    def __call__(self, event: ArmStarted | Record) -> None:
+        """Show an event."""
+        if self._status is None:
+            return
+        if isinstance(event, ArmStarted):
+            self._arm, self._kinds = ARMS[event.arm], event.kinds
+            self._status.update(f"{self._arm}: starting one process per rank")
+        elif isinstance(event, Captured):
+            kind = self._kinds[event.series]
+            copies = event.capture.h2d_copies
+            self._status.update(
+                f"{self._arm}: {kind.collective}, graphs {kind.graphs}: capture {event.capture.order}, "
+                f"{'copies not counted' if copies is None else f'{copies:,} copies'}, "
+                f"{event.capture.seconds * 1e3:.1f} ms"
+            )
+
+
+def show(console: Console, report: Report) -> None:
+    """Print a report."""
+    worst = report.series[report.growth.series] if report.growth.series is not None else None
+    if report.series:
+        console.print(_table(report))
+    if worst is not None:
+        console.print(_plots(report, worst))
+    console.print(_verdict(report))
+
+
+def _table(report: Report) -> Table:
+    table = Table(title=_title(report), title_justify="left", expand=False)
+    for heading in ("arm", "mode", "collective", "graphs"):
+        table.add_column(heading)
+    for heading in (
+        "k",
+        "captures",
+        "copies 2nd → last",
+        "more each",
+        "ms 2nd → last",
+        "more each",
+    ):
+        table.add_column(heading, justify="right")
+    for series in worst_ranks(report.series):
+        copies, seconds = copies_growth(series), seconds_growth(series)
+        table.add_row(
+            ARMS[series.arm],
+            series.mode or "default",
+            series.collective,
+            series.graphs,
+            "?" if series.collectives is None else str(series.collectives),
+            str(len(series.captures)),
+            _span([capture.h2d_copies for capture in series.captures]),
+            "not counted" if copies is None else _growth(copies, 1, ",.0f"),
+            _span([capture.seconds * 1e3 for capture in series.captures], ".2f"),
+            "too few" if seconds is None else _growth(seconds, 1e3, ".3f"),
+        )
+    return table
+
+
+def _title(report: Report) -> str:
+    what = [f"{name} {fact.value}" for name, fact in report.stack.items() if fact.value]
+    return f"{'EMULATED ' if report.emulated else ''}{', '.join(what)}"
+
+
+def _span(values: Sequence[float | None], form: str = ",.0f") -> str:
+    known = [value for value in values[1:] if value is not None]
+    return f"{known[0]:{form}} → {known[-1]:{form}}" if known else "–"
+
+
+def _growth(growth: Estimate, unit: float, form: str) -> str:
+    return f"{growth.estimate * unit:+{form}}"
+
+
+def worst_ranks(series: Sequence[Series]) -> list[Series]:
+    """Return one series of each kind and arm, that of the rank which copied most."""
+    best: dict[tuple[str, str, str], Series] = {}
+    for one in series:
+        key = (one.arm, one.collective, one.graphs)
+        if key not in best or _total(one) > _total(best[key]):
+            best[key] = one
+    return list(best.values())
+
+
+def _total(series: Series) -> int:
+    return sum(capture.h2d_copies or 0 for capture in series.captures)
+
+
+def _plots(report: Report, worst: Series) -> Table:
+    """Two curves beside each other: copies and time per capture, arms in one plot, of the worst kind."""
+    arms = [
+        one
+        for one in worst_ranks(report.series)
+        if (one.collective, one.graphs) == (worst.collective, worst.graphs)
+    ]
+    grid = Table.grid(padding=(0, 2))
+    copies = _plot(
+        "H2D copies per capture", [(s, [c.h2d_copies for c in s.captures]) for s in arms]
+    )
+    times = _plot("ms per capture", [(s, [c.seconds * 1e3 for c in s.captures]) for s in arms])
+    grid.add_row(copies, times)
+    return grid
+
+
+def _plot(title: str, curves: Sequence[tuple[Series, Sequence[float | None]]]) -> Text:
+    plotext.clear_figure()
+    plotext.theme("pro")
+    plotext.plot_size(_PLOT_WIDTH, _PLOT_HEIGHT)
+    plotext.title(title)
+    for series, values in curves:
+        # Capture 1 carries set-up and would set the scale.
+        points = [(n, v) for n, v in enumerate(values, 1) if v is not None and n > 1]
+        if points:
+            plotext.plot(*zip(*points, strict=True), marker="braille", label=ARMS[series.arm])
+    return Text.from_ansi(plotext.build())
+
+
+def _verdict(report: Report) -> Panel:
+    style = _STYLES[report.verdict]
+    heading = report.verdict.upper() + (f" ({report.cause})" if report.cause else "")
+    lines = [Text(heading, style=f"bold {style}"), Text(report.reason)]
+    if report.impact and report.impact.seconds_per_load is not None:
+        lines.append(
+            Text(
+                f"Impact: about {report.impact.seconds_per_load:.3g} s more for a load that captures "
+                f"{report.impact.graphs} such graphs."
+            )
+        )
+    evidence = [f"mode {report.mode or 'unknown'} ({report.mode_source})"]
+    if report.matches_law is not None:
+        evidence.append(f"growth law {'met exactly' if report.matches_law else 'not met'}")
+    evidence.append(
+        "positive control not seen"
+        if not report.control
+        else f"positive control: {report.control} copies seen"
+    )
+    lines.append(Text("Evidence: " + "; ".join(evidence) + ".", style="dim"))
+    if report.emulated:
+        lines.append(Text("EMULATED: this says nothing of any real NPU.", style="bold magenta"))
+    return Panel(Group(*lines), border_style=style, expand=False)
