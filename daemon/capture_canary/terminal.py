@@ -1,17 +1,16 @@
 """What a probe looks like in a terminal: a live line, a table, two curves, the verdict."""
 
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import plotext
 from rich.console import Console, Group
 from rich.panel import Panel
-from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
 from capture_canary.model import ArmName, Estimate, Report, Series, VerdictName
-from capture_canary.probe.measure import ArmStarted
+from capture_canary.probe.measure import ArmStarted, Observer
 from capture_canary.probe.messages import Captured, Kind, Record
 from capture_canary.trend.growth import copies_growth, seconds_growth
 
@@ -29,46 +28,33 @@ ARMS: dict[ArmName, str] = {
 _PLOT_WIDTH, _PLOT_HEIGHT = 60, 12
 
 
-class Progress:
-    """One live line that follows a probe; silent where the output is no terminal."""
+@contextmanager
+def progress(console: Console) -> Iterator[Observer]:
+    """Follow a probe in one live line; in silence where the output is no terminal."""
+    if not console.is_terminal:
+        yield lambda _event: None
+        return
+    with console.status("starting") as status:
+        arm: ArmStarted | None = None
 
-    def __init__(self, console: Console) -> None:
-        """Write to `console`."""
-        self._kinds: Sequence[Kind] = ()
-        self._arm = ""
-        self._status = Status("starting", console=console) if console.is_terminal else None
+        def follow(event: ArmStarted | Record) -> None:
+            nonlocal arm
+            if isinstance(event, ArmStarted):
+                arm = event
+                status.update(f"{ARMS[arm.arm]}: starting one process per rank")
+            elif isinstance(event, Captured) and arm is not None:
+                status.update(f"{ARMS[arm.arm]}: {_now(event, arm.kinds[event.series])}")
 
-    def __enter__(self) -> "Progress":
-        """Begin the line."""
-        if self._status:
-            self._status.start()
-        return self
+        yield follow
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Take the line away."""
-        if self._status:
-            self._status.stop()
 
-    def __call__(self, event: ArmStarted | Record) -> None:
-        """Show an event."""
-        if self._status is None:
-            return
-        if isinstance(event, ArmStarted):
-            self._arm, self._kinds = ARMS[event.arm], event.kinds
-            self._status.update(f"{self._arm}: starting one process per rank")
-        elif isinstance(event, Captured):
-            kind = self._kinds[event.series]
-            copies = event.capture.h2d_copies
-            self._status.update(
-                f"{self._arm}: {kind.collective}, graphs {kind.graphs}: capture {event.capture.order}, "
-                f"{'copies not counted' if copies is None else f'{copies:,} copies'}, "
-                f"{event.capture.seconds * 1e3:.1f} ms"
-            )
+def _now(event: Captured, kind: Kind) -> str:
+    copies = event.capture.h2d_copies
+    counted = "copies not counted" if copies is None else f"{copies:,} copies"
+    return (
+        f"{kind.collective}, graphs {kind.graphs}: capture {event.capture.order}, {counted}, "
+        f"{event.capture.seconds * 1e3:.1f} ms"
+    )
 
 
 def show(console: Console, report: Report) -> None:
@@ -118,7 +104,7 @@ def _title(report: Report) -> str:
 
 def _span(values: Sequence[float | None], form: str = ",.0f") -> str:
     known = [value for value in values[1:] if value is not None]
-    return f"{known[0]:{form}} → {known[-1]:{form}}" if known else "–"
+    return f"{known[0]:{form}} → {known[-1]:{form}}" if known else "-"
 
 
 def _growth(growth: Estimate, unit: float, form: str) -> str:

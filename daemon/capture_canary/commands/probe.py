@@ -82,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
     if args.plot and args.plot.suffix not in {".png", ".svg"}:
         errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", style="red")
         return USAGE
-    with terminal.Progress(errors) as progress:
-        report = Probe(settings, base, emulated=args.emulate is not None, observe=progress).run()
+    with terminal.progress(errors) as observe:
+        report = Probe(settings, base, emulated=args.emulate is not None, observe=observe).run()
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     else:

@@ -13,7 +13,7 @@ INSTALLED = (
 
 
 def base_environment(environ: Mapping[str, str], emulation: str | None) -> dict[str, str]:
-    """Return `environ` with the CANN to use named in it: the emulated one, that of ASCEND_HOME_PATH, or an installed one.
+    """Return `environ` with the CANN to use named in it: emulated, that of ASCEND_HOME_PATH, or an installed one.
 
     Where there is none, ASCEND_HOME_PATH stays unset; the probe then says so.
 

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO, cast
 
 import msgspec
 
@@ -137,6 +138,8 @@ class _Watch:
         self.ended_itself = False
         self.stderr = b""
         self._child = child
+        self._stdin = cast("IO[bytes]", child.stdin)
+        self._stderr = cast("IO[bytes]", child.stderr)
         self._pipe = records
         self._on_record = on_record
         self._deadline = deadline
@@ -145,17 +148,15 @@ class _Watch:
         self._stopped = False
 
     def start(self, spec: Spec) -> None:
-        assert self._child.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._child.stdin.write(encode(spec))
-            self._child.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # its death is noticed by its records
+            self._stdin.write(encode(spec))
+            self._stdin.flush()
 
     def read(self) -> None:
         """Read until the child has closed both pipes, failed, or run out of time."""
-        assert self._child.stderr is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._pipe, selectors.EVENT_READ, "records")
-            selector.register(self._child.stderr, selectors.EVENT_READ, "stderr")
+            selector.register(self._stderr, selectors.EVENT_READ, "stderr")
             while self.failure is None and selector.get_map():
                 left = self._deadline - time.monotonic()
                 ready = selector.select(max(0.0, min(left, _POLL)))
@@ -199,14 +200,12 @@ class _Watch:
 
     def stop(self) -> None:
         """Ask the child to end in good order: the end of its input says so."""
-        if self._child.stdin is not None and not self._child.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):
-                self._child.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._stdin.close()
 
     def close(self) -> None:
         self.stop()
-        if self._child.stderr is not None:
-            self._child.stderr.close()
+        self._stderr.close()
 
 
 def _why(watch: _Watch, status: int | None, leftover: list[int]) -> str | None:

@@ -1,0 +1,53 @@
+# The two commands of the README, and the ones for working on the project.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+EMULATE ?= cann=8.5.0,soc=a3
+LISTEN ?= 127.0.0.1:9877
+
+.PHONY: run probe test test-real lint format bench clean
+
+run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
+	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN)
+
+probe: $(VENV)/installed ## one probe on the emulated CANN
+	-$(BIN)/capture-canary probe --emulate $(EMULATE)
+
+test: $(VENV)/test ## the tests that need nothing but Python and a C compiler
+	$(BIN)/pytest -n 2 -m "not real"
+
+test-real: $(VENV)/test ## the tests against real torch-npu, dockerd, Prometheus, …: what is missing is skipped and named
+	$(BIN)/pytest -m real
+
+lint: $(VENV)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+format: $(VENV)/test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/test ## every figure of the README
+	$(BIN)/python bench/run.py
+
+clean:
+	rm -rf $(VENV) build
+
+C_PARTS := $(shell find daemon -name '*.[ch]' -o -name 'CMakeLists.txt')
+
+$(VENV)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Capture Canary needs Python 3.10 or newer; say which with PYTHON=…"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+# Editable: changes of Python files show at once; the C parts are built again when one of them changed.
+$(VENV)/installed: $(VENV)/python pyproject.toml $(C_PARTS)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/test: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable . --group test --group lint
+	touch $@
