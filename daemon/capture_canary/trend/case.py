@@ -6,11 +6,11 @@ from statistics import median
 
 import msgspec
 
-from capture_canary.model import ArmName, Estimate, Evidence, Series
+from capture_canary.model import ArmName, Estimate, Evidence, GraphsFate, Series
 from capture_canary.stack import exposure, versions
 from capture_canary.trend import growth
 
-Kind = tuple[str, str]
+Kind = tuple[str, GraphsFate]
 """Collective and fate of its graphs."""
 
 PROBE_KINDS: tuple[Kind, ...] = (
