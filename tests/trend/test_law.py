@@ -65,7 +65,9 @@ def measured() -> Iterator[tuple[Run, list[Row]]]:
                 int(row["peers"]),
                 row["destroyed"] == "1",
             )
-            runs[run].append(Row(int(row["capture"]), int(row["h2d_copies"]), int(row["h2d_bytes"])))
+            runs[run].append(
+                Row(int(row["capture"]), int(row["h2d_copies"]), int(row["h2d_bytes"]))
+            )
     yield from runs.items()
 
 
@@ -90,7 +92,10 @@ def test_closed_forms_give_every_count():
 def test_slopes_of_copies_and_bytes_are_the_measured_ones():
     for run, rows in RUNS.items():
         if run.hcomm in ("8.5", "9.0"):
-            steps = {(b.copies - a.copies, b.size - a.size) for a, b in zip(rows[2:], rows[3:], strict=False)}
+            steps = {
+                (b.copies - a.copies, b.size - a.size)
+                for a, b in zip(rows[2:], rows[3:], strict=False)
+            }
             assert steps == {
                 (
                     law.slope(run.k, run.peers, scratch=run.scratch),

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
 
@@ -22,7 +22,6 @@ from capture_canary.native import tracer_path
 from capture_canary.probe import children
 from capture_canary.probe.messages import (
     MAX_LINE,
-    Captured,
     Ended,
     Failed,
     Record,
@@ -36,6 +35,8 @@ MAX_OUTPUT = 8 << 20
 _STDERR_TAIL = 2000
 _READ = 65536
 _POLL = 0.2
+
+WORKER = (sys.executable, "-m", "capture_canary.probe.worker")
 
 OnRecord = Callable[[Record], bool]
 """Called with each record as it arrives; False asks the child to stop."""
@@ -79,9 +80,17 @@ def arm_environment(base: Mapping[str, str], *, mode: str | None, work: Path) ->
 
 
 def run_arm(
-    spec: Spec, base: Mapping[str, str], *, mode: str | None, on_record: OnRecord
+    spec: Spec,
+    base: Mapping[str, str],
+    *,
+    mode: str | None,
+    on_record: OnRecord,
+    command: Sequence[str] = WORKER,
 ) -> ArmRun:
-    """Run one arm to its end, its stop or its deadline (`spec.deadline_seconds`)."""
+    """Run one arm to its end, its stop or its deadline (`spec.deadline_seconds`).
+
+    `command` is the child, to which the number of the records' file descriptor is added.
+    """
     work = Path(tempfile.mkdtemp(prefix="capture-canary-"))
     mark = uuid.uuid4().hex
     environment = arm_environment(base, mode=mode, work=work) | {children.MARK: mark}
@@ -90,7 +99,7 @@ def run_arm(
         children.adopt_orphans()
         records_read, records_write = os.pipe()
         child = subprocess.Popen(
-            [sys.executable, "-m", "capture_canary.probe.worker", str(records_write)],
+            [*command, str(records_write)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -223,8 +232,3 @@ def _why(watch: _Watch, status: int | None, leftover: list[int]) -> str | None:
 def _tail(stderr: bytes) -> str:
     text = stderr.decode(errors="replace").strip().splitlines()
     return f": {text[-1][:300]}" if text else ""
-
-
-def captured(records: list[Record]) -> list[Captured]:
-    """Return the captures among records."""
-    return [record for record in records if isinstance(record, Captured)]

@@ -1,0 +1,175 @@
+"""The runner against children that misbehave: whatever they do, a reason in time, and nothing left behind."""
+
+import os
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from capture_canary.probe import children, runner
+from capture_canary.probe.messages import Ended, Kind, Record, Spec, Started, encode
+
+STARTED = encode(Started(rank=0, pid=1, device=0, soc="x", versions={}))
+ENDED = encode(Ended())
+
+
+def spec(deadline: float = 10.0) -> Spec:
+    return Spec(
+        workload="acl",
+        arm="as_configured",
+        devices=[0, 1],
+        collectives=1,
+        shapes=[1],
+        rounds=1,
+        kinds=[Kind(collective="AllReduce", graphs="kept")],
+        buffer_mb=1,
+        deadline_seconds=deadline,
+    )
+
+
+def run(
+    script: str, *, deadline: float = 10.0, on_record: runner.OnRecord = lambda _record: True
+) -> runner.ArmRun:
+    prelude = (
+        "import os, signal, sys, time\nrecords = int(sys.argv[1])\nline = sys.stdin.readline()\n"
+    )
+    return runner.run_arm(
+        spec(deadline),
+        os.environ,
+        mode=None,
+        on_record=on_record,
+        command=(sys.executable, "-c", prelude + textwrap.dedent(script)),
+    )
+
+
+def test_good_end():
+    outcome = run(f"os.write(records, {STARTED + ENDED!r})")
+
+    assert outcome.failure is None
+    assert [Started, Ended] == [type(record) for record in outcome.records]
+    assert [] == outcome.leftover
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("os.write(records, b'no json at all\\n')", "what is no record"),
+        ('os.write(records, b\'{"type": "ended", "type": 3}\\n\')', "what is no record"),
+        ("os.write(records, b'\\xff\\xfe\\n')", "what is no record"),
+        ("os.write(records, b'x' * 5000)\ntime.sleep(60)", "a line of more than 4096 bytes"),
+        (f"while True: os.write(records, {STARTED!r})", "flooded its records"),
+        ("while True: os.write(2, b'e' * 65536)", "flooded its stderr"),
+        ("sys.exit(7)", "status 7"),
+        ("sys.exit('libascendcl.so went away')", "libascendcl.so went away"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "status -11"),
+    ],
+)
+def test_bad_child_gives_a_reason(script: str, reason: str):
+    outcome = run(script)
+
+    assert outcome.failure is not None
+    assert reason in outcome.failure
+    assert [] == outcome.leftover
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "time.sleep(60)",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)",
+        "os.kill(os.getpid(), signal.SIGSTOP)",
+    ],
+    ids=["hangs", "ignores SIGTERM", "stops itself"],
+)
+def test_deadline_holds(script: str):
+    begin = time.monotonic()
+
+    outcome = run(script, deadline=0.5)
+
+    assert outcome.failure is not None
+    assert "deadline" in outcome.failure
+    bound = 0.5 + children.TERM_GRACE + children.KILL_GRACE
+    assert time.monotonic() - begin < bound
+
+
+ESCAPES = {
+    "forks": "os.fork() or time.sleep(60)",
+    "leaves the group": "os.fork() or (os.setsid(), time.sleep(60))",
+    "forks twice": "os.fork() or (os.setsid(), os.fork() or time.sleep(60))",
+    "holds no pipe": "os.fork() or (os.setsid(), os.close(records), os.close(2), time.sleep(60))",
+    "ignores SIGTERM": "os.fork() or (signal.signal(signal.SIGTERM, signal.SIG_IGN), time.sleep(60))",
+}
+
+
+@pytest.mark.parametrize("script", ESCAPES.values(), ids=ESCAPES.keys())
+def test_no_process_survives(script: str, monkeypatch: pytest.MonkeyPatch):
+    marks: list[str] = []
+    sweep = children.sweep
+
+    def remember(child, mark):  # type: ignore[no-untyped-def]  # only passes on
+        marks.append(mark)
+        return sweep(child, mark)
+
+    monkeypatch.setattr(children, "sweep", remember)
+
+    outcome = run(f"{script}\nos.write(records, {ENDED!r})")
+
+    assert outcome.failure is None
+    assert [] == outcome.leftover
+    assert [[]] == [children.strays(mark) for mark in marks]
+
+
+def test_nothing_else_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = sorted(os.listdir("/proc/self/fd"))
+
+    run("open(os.environ['CAPTURE_CANARY_TRACE_DIR'] + '/left', 'w').write('x')")
+
+    assert [] == list(tmp_path.iterdir())
+    assert before == sorted(os.listdir("/proc/self/fd"))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_stop_closes_the_childs_input():
+    seen: list[Record] = []
+
+    def stop_at_once(record: Record) -> bool:
+        seen.append(record)
+        return False
+
+    outcome = run(
+        f"os.write(records, {STARTED!r}); sys.stdin.read(); os.write(records, {ENDED!r})",
+        on_record=stop_at_once,
+    )
+
+    assert outcome.failure is None
+    assert [Started, Ended] == [type(record) for record in seen]
+
+
+def test_environment_is_the_arms_own():
+    base = {
+        "ASCEND_HOME_PATH": "/cann",
+        "HCCL_IF_IP": "10.0.0.1",
+        "HCCL_OP_EXPANSION_MODE": "HOST",
+        "RANK_TABLE_FILE": "/table.json",
+        "LD_PRELOAD": "/libjemalloc.so",
+        "LD_LIBRARY_PATH": "/driver",
+        "PATH": "/bin",
+    }
+
+    environment = runner.arm_environment(base, mode="AIV", work=Path("/w"))
+
+    hccl = {name: value for name, value in environment.items() if name.startswith(("HCCL", "RANK"))}
+    expected = {
+        "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
+        "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
+        "HCCL_OP_EXPANSION_MODE": "AIV",
+    }
+    assert expected == hccl
+    assert "/cann/lib64:/driver" == environment["LD_LIBRARY_PATH"]
+    assert environment["LD_PRELOAD"].endswith("/libcapturetrace.so")
+    assert "/bin" == environment["PATH"]
