@@ -1,14 +1,17 @@
 """The runner against children that misbehave: whatever they do, a reason in time, and nothing left behind."""
 
 import os
+import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from capture_canary.probe import children, runner
+from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Ended, Kind, Record, Spec, Started, encode
 
 STARTED = encode(Started(rank=0, pid=1, device=0, soc="x", versions={}))
@@ -30,7 +33,11 @@ def spec(deadline: float = 10.0) -> Spec:
 
 
 def run(
-    script: str, *, deadline: float = 10.0, on_record: runner.OnRecord = lambda _record: True
+    script: str,
+    *,
+    deadline: float = 10.0,
+    on_record: runner.OnRecord = lambda _record: True,
+    cancel: Cancel | None = None,
 ) -> runner.ArmRun:
     prelude = (
         "import os, signal, sys, time\nrecords = int(sys.argv[1])\nline = sys.stdin.readline()\n"
@@ -40,8 +47,13 @@ def run(
         os.environ,
         mode=None,
         on_record=on_record,
+        cancel=cancel,
         command=(sys.executable, "-c", prelude + textwrap.dedent(script)),
     )
+
+
+def descriptors() -> list[str]:
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
 
 
 def test_good_end():
@@ -108,7 +120,7 @@ def test_no_process_survives(script: str, monkeypatch: pytest.MonkeyPatch):
     marks: list[str] = []
     sweep = children.sweep
 
-    def remember(child, mark):  # type: ignore[no-untyped-def]  # only passes on
+    def remember(child: subprocess.Popen[bytes], mark: str) -> list[int]:
         marks.append(mark)
         return sweep(child, mark)
 
@@ -124,12 +136,12 @@ def test_no_process_survives(script: str, monkeypatch: pytest.MonkeyPatch):
 def test_nothing_else_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = descriptors()
 
     run("open(os.environ['CAPTURE_CANARY_TRACE_DIR'] + '/left', 'w').write('x')")
 
     assert [] == list(tmp_path.iterdir())
-    assert before == sorted(os.listdir("/proc/self/fd"))
+    assert before == descriptors()
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
@@ -148,6 +160,27 @@ def test_stop_closes_the_childs_input():
 
     assert outcome.failure is None
     assert [Started, Ended] == [type(record) for record in seen]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "sys.stdin.read()",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)",
+    ],
+    ids=["obeys", "does not"],
+)
+def test_cancel_ends_it_soon(script: str):
+    cancel = Cancel()
+    threading.Timer(0.2, cancel.request).start()
+    begin = time.monotonic()
+
+    outcome = run(script, cancel=cancel)
+
+    cancel.close()
+    assert runner.CANCELLED == outcome.failure
+    assert [] == outcome.leftover
+    assert time.monotonic() - begin < 10  # its own deadline
 
 
 def test_environment_is_the_arms_own():

@@ -1,6 +1,8 @@
 """Ending a probe's child for good: its whole process group, and whatever left it.
 
 A child that calls setsid or forks twice escapes its group, never its environment: the probe's mark in it finds strays.
+Orphans come to this process, the nearest subreaper; those that died on their own carry no mark any more, so every
+zombie that came to this process meanwhile is reaped.
 """
 
 import contextlib
@@ -11,6 +13,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 MARK = "CAPTURE_CANARY_PROBE"
 _PR_SET_CHILD_SUBREAPER = 36  # <sys/prctl.h>
@@ -19,6 +22,14 @@ TERM_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 KILL_GRACE = 5.0
 """Seconds after SIGKILL until a process counts as unkillable (a driver call that does not return)."""
+
+
+class _Process(NamedTuple):
+    pid: int
+    parent: int
+    zombie: bool
+    start: int
+    """Clock ticks since boot."""
 
 
 def adopt_orphans() -> None:
@@ -36,6 +47,8 @@ def end_child(child: subprocess.Popen[bytes], mark: str) -> list[int]:
 
 def sweep(child: subprocess.Popen[bytes], mark: str) -> list[int]:
     """Kill and reap what is left of a child's group and of its strays. Returns the pids that would not go."""
+    began = _read(child.pid)
+    start = began.start if began else 0
     deadline = time.monotonic() + KILL_GRACE
     while True:
         _signal_group(child.pid, signal.SIGKILL)
@@ -43,24 +56,50 @@ def sweep(child: subprocess.Popen[bytes], mark: str) -> list[int]:
         for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        _reap(child, left)
-        left = strays(mark)
-        if (not left and not _group_exists(child.pid)) or time.monotonic() > deadline:
-            return left
-        select.select([], [], [], 0.01)  # a killed process needs a moment to be gone
+        gone = child.poll() is not None
+        _reap_adopted(child.pid, start)
+        if (gone and not left and not _group_exists(child.pid)) or time.monotonic() > deadline:
+            return left if gone else [child.pid, *left]
+        select.select([], [], [], 0.01)  # what was killed needs a moment to be gone
 
 
 def strays(mark: str) -> list[int]:
     """Return the pids of living processes that carry the probe's mark in their environment."""
     wanted = f"{MARK}={mark}".encode()
     found = []
-    for process in Path("/proc").iterdir():
-        if not process.name.isdecimal():
-            continue
-        with contextlib.suppress(OSError), (process / "environ").open("rb") as file:
+    for process in _all_pids():
+        with contextlib.suppress(OSError), Path(f"/proc/{process}/environ").open("rb") as file:
             if wanted in file.read(_MAX_ENVIRON).split(b"\0"):
-                found.append(int(process.name))
+                found.append(process)
     return found
+
+
+def _all_pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def _read(pid: int) -> _Process | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # proc(5): the name, field 2, may hold anything, so the fields after its last parenthesis are counted.
+    fields = text[text.rindex(")") + 2 :].split()
+    return _Process(pid, parent=int(fields[1]), zombie=fields[0] == "Z", start=int(fields[19]))
+
+
+def _reap_adopted(child: int, start: int) -> None:
+    """Reap zombies that came to us while the child ran; the child itself is its Popen's to reap.
+
+    Whoever starts other processes in this process waits for them before a probe begins, or loses their exit code.
+    """
+    for pid in _all_pids():
+        process = _read(pid)
+        if process is None or pid == child or process.parent != os.getpid():
+            continue
+        if process.zombie and process.start >= start:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:
@@ -76,11 +115,3 @@ def _group_exists(group: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _reap(child: subprocess.Popen[bytes], pids: list[int]) -> None:
-    child.poll()
-    for target in [-child.pid, *pids]:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(target, os.WNOHANG)[0] != 0:
-                pass

@@ -20,6 +20,7 @@ import msgspec
 
 from capture_canary.native import tracer_path
 from capture_canary.probe import children
+from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import (
     MAX_LINE,
     Ended,
@@ -32,6 +33,10 @@ from capture_canary.probe.messages import (
 
 MAX_OUTPUT = 8 << 20
 """Bytes of records or of stderr after which a child counts as flooding: a long probe writes under 1 MiB."""
+CANCEL_GRACE = 1.0
+"""Seconds that a cancelled child has to end in good order; the daemon promises its own end within 2 s."""
+CANCELLED = "it was cancelled"
+TIMED_OUT = "it did not end within its deadline"
 _STDERR_TAIL = 2000
 _READ = 65536
 _POLL = 0.2
@@ -85,11 +90,13 @@ def run_arm(
     *,
     mode: str | None,
     on_record: OnRecord,
+    cancel: Cancel | None = None,
     command: Sequence[str] = WORKER,
 ) -> ArmRun:
     """Run one arm to its end, its stop or its deadline (`spec.deadline_seconds`).
 
-    `command` is the child, to which the number of the records' file descriptor is added.
+    `cancel`, once requested, gives the child `CANCEL_GRACE` seconds to release its NPUs. `command` is the child, to
+    which the number of the records' file descriptor is added.
     """
     work = Path(tempfile.mkdtemp(prefix="capture-canary-"))
     mark = uuid.uuid4().hex
@@ -109,17 +116,14 @@ def run_arm(
             start_new_session=True,
         )
         os.close(records_write)
-        watch = _Watch(child, records_read, on_record, begin + spec.deadline_seconds)
+        watch = _Watch(child, records_read, on_record, begin + spec.deadline_seconds, cancel)
         try:
             watch.start(spec)
             watch.read()
         finally:
             os.close(records_read)
-            leftover = (
-                children.sweep(child, mark)
-                if watch.ended_itself
-                else children.end_child(child, mark)
-            )
+            ended = watch.ended_itself or watch.failure == CANCELLED  # that had its grace
+            leftover = (children.sweep if ended else children.end_child)(child, mark)
             watch.close()
         failure = watch.failure or _why(watch, child.returncode, leftover)
         return ArmRun(
@@ -141,6 +145,7 @@ class _Watch:
         records: int,
         on_record: OnRecord,
         deadline: float,
+        cancel: Cancel | None,
     ) -> None:
         self.records: list[Record] = []
         self.failure: str | None = None
@@ -152,9 +157,11 @@ class _Watch:
         self._pipe = records
         self._on_record = on_record
         self._deadline = deadline
+        self._cancel = cancel
         self._rest = b""
         self._bytes = {"records": 0, "stderr": 0}
         self._stopped = False
+        self._cancelled = False
 
     def start(self, spec: Spec) -> None:
         with contextlib.suppress(BrokenPipeError):  # its death is noticed by its records
@@ -166,20 +173,32 @@ class _Watch:
         with selectors.DefaultSelector() as selector:
             selector.register(self._pipe, selectors.EVENT_READ, "records")
             selector.register(self._stderr, selectors.EVENT_READ, "stderr")
-            while self.failure is None and selector.get_map():
+            if self._cancel:
+                selector.register(self._cancel, selectors.EVENT_READ, "cancel")
+            while self.failure is None and {"records", "stderr"} & _names(selector):
                 left = self._deadline - time.monotonic()
                 ready = selector.select(max(0.0, min(left, _POLL)))
                 if left <= 0:
-                    self.failure = "it did not end within its deadline"
+                    self.failure = CANCELLED if self._cancelled else TIMED_OUT
                 if not ready and self._child.poll() is not None:
                     break  # a stray holds the pipes open
                 for key, _ in ready:
-                    data = os.read(key.fd, _READ)
-                    if not data:
-                        selector.unregister(key.fileobj)
-                    elif self.failure is None:
-                        self._take(str(key.data), data)
+                    self._read_one(selector, key)
         self.ended_itself = self.failure is None
+        if self._cancelled:
+            self.failure = CANCELLED
+
+    def _read_one(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        if key.data == "cancel":
+            selector.unregister(key.fileobj)
+            self._cancelled = True
+            self._deadline = min(self._deadline, time.monotonic() + CANCEL_GRACE)
+            self.stop()
+        elif data := os.read(key.fd, _READ):
+            if self.failure is None:
+                self._take(str(key.data), data)
+        else:
+            selector.unregister(key.fileobj)
 
     def _take(self, pipe: str, data: bytes) -> None:
         self._bytes[pipe] += len(data)
@@ -215,6 +234,10 @@ class _Watch:
     def close(self) -> None:
         self.stop()
         self._stderr.close()
+
+
+def _names(selector: selectors.BaseSelector) -> set[str]:
+    return {str(key.data) for key in selector.get_map().values()}
 
 
 def _why(watch: _Watch, status: int | None, leftover: list[int]) -> str | None:
