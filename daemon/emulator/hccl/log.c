@@ -7,9 +7,6 @@
 
 #include "env.h"
 
-/* libruntime's: remembers the thread's last error. */
-int emuError(int code, const char *format, ...) __attribute__((weak));
-
 static void print(const char *level, const char *message) {
     const char *wanted = getenv("ASCEND_SLOG_PRINT_TO_STDOUT");
     if (wanted != NULL && strcmp(wanted, "1") == 0) {
@@ -24,9 +21,7 @@ HcclResult hcclFail(HcclResult code, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    if (emuError != NULL) {
-        (void)emuError((int)code, "%s", message);
-    }
+    emuMessage(message);
     print("ERROR", message);
     return code;
 }

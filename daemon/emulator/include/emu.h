@@ -56,6 +56,9 @@ int emuStreamDevice(void *stream);
 /* Take or give back (negative) HBM of a chip of the node, for memory that rtMalloc does not own. Returns an rtError_t. */
 int emuHbmAdd(int device, int64_t bytes);
 
+/* Make this the thread's message of aclGetRecentErrMsg. */
+void emuMessage(const char *message);
+
 #pragma GCC visibility pop
 
 #endif

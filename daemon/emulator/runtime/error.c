@@ -17,6 +17,8 @@ rtError_t emuError(rtError_t code, const char *format, ...) {
     return code;
 }
 
+void emuMessage(const char *message) { snprintf(lastMessage, sizeof lastMessage, "%s", message); }
+
 /* Never NULL: torch-npu makes a std::string of it. Reading the message takes it, as on a node. */
 EMU_EXPORT const char *emuRecentMessage(void) {
     static _Thread_local char taken[sizeof lastMessage];
