@@ -1,1 +1,0 @@
-"""The tests, laid out as daemon/capture_canary is."""
