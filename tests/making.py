@@ -1,6 +1,7 @@
 """Builders of series that several areas' tests share."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from capture_canary.model import ArmName, Capture, GraphsFate, Series
 from capture_canary.trend import law
@@ -24,8 +25,8 @@ def none(_n: int) -> int:
     return 0
 
 
-def capture(order: int, copies: int | None = 0, **changes: object) -> Capture:
-    fields: dict[str, object] = {
+def capture(order: int, copies: int | None = 0, **changes: Any) -> Capture:
+    fields: dict[str, Any] = {
         "order": order,
         "round": 0,
         "shape": 256,
@@ -36,11 +37,11 @@ def capture(order: int, copies: int | None = 0, **changes: object) -> Capture:
         "copy_seconds": None if copies is None else copies * 1e-6,
         "collectives": {},
     }
-    return Capture(**(fields | changes))  # type: ignore[arg-type]
+    return Capture(**(fields | changes))
 
 
 def series(
-    captures: Sequence[Capture] | Sequence[int | None],
+    captures: Sequence[Capture | int | None],
     *,
     arm: ArmName = "as_configured",
     mode: str | None = None,

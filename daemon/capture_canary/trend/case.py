@@ -119,7 +119,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def flat(self, name: ArmName, kinds: Sequence[Kind]) -> bool:
         """Whether an arm was measured flat, for every rank, in all these kinds."""
-        return bool(kinds) and not self.shortfalls(name, kinds)
+        return bool(kinds) and self.ranks > 0 and not self.shortfalls(name, kinds)
 
     def shortfalls(self, name: ArmName, kinds: Sequence[Kind]) -> list[str]:
         """Return, in words, what keeps an arm from being flat in these kinds; nothing where it is."""

@@ -32,7 +32,7 @@ def theil_sen(groups: Sequence[Sequence[tuple[float, float]]], *, alpha: float) 
     slopes = sorted(
         (y2 - y1) / (x2 - x1) for group in used for (x1, y1), (x2, y2) in combinations(group, 2)
     )
-    cut = _discordant_quantile([len(group) for group in used], alpha)
+    cut = discordant_quantile([len(group) for group in used], alpha)
     if cut is None or not slopes:
         return None
     middle = len(slopes) // 2
@@ -40,7 +40,7 @@ def theil_sen(groups: Sequence[Sequence[tuple[float, float]]], *, alpha: float) 
     return Slope(median, slopes[cut], slopes[-1 - cut], sum(map(len, used)))
 
 
-def _discordant_quantile(sizes: Sequence[int], alpha: float) -> int | None:
+def discordant_quantile(sizes: Sequence[int], alpha: float) -> int | None:
     """Return the largest d such that d or fewer pairs in falling order are a chance of alpha at most.
 
     The slopes below the true one are the pairs in falling order once that slope is taken out.

@@ -97,8 +97,10 @@ def judge(
 def nothing_measured(case: Case) -> Finding | None:
     """Row 1: nothing, or a rank missing."""
     missing = case.missing_ranks()
-    if not missing or (case.control is not None and 0 in case.control):
+    if case.own and not missing:
         return None
+    if case.control is not None and 0 in case.control:
+        return None  # row 2 knows why
     failure = case.arm_failures.get("as_configured")
     what = (
         "nothing was captured"
@@ -168,7 +170,8 @@ def copies_unattributed(case: Case) -> Finding | None:
     elif growth.growing(case.arm("aiv")):
         why = "with AIV they grow too"
     elif case.arm("aiv"):
-        why = f"with AIV {case.shortfalls('aiv', case.growing_kinds)[0]}"
+        gaps = case.shortfalls("aiv", case.growing_kinds) or ["too little was measured"]
+        why = f"with AIV {gaps[0]}"
     else:
         why = "AIV was not tried, and the counts are not those of HCCL's AICPU resource list"
     return Finding("degraded", "copies_unattributed", f"{_copies(case)}; {why}")
@@ -249,11 +252,11 @@ def too_little(case: Case) -> Finding:
     failure = case.arm_failures.get("as_configured")
     if failure:
         return Finding("unknown", None, f"the measurement ended early: {failure}")
-    if not case.copies_expected:
+    if not case.copies_expected or case.evidence == "log":
         return Finding(
             "unknown", None, "H2D copies were not counted, and flat times alone do not prove health"
         )
-    gaps = case.shortfalls("as_configured", case.kinds)
+    gaps = case.shortfalls("as_configured", case.kinds) or ["nothing was captured"]
     more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
     return Finding("unknown", None, f"too little was measured: {gaps[0]}{more}")
 
@@ -276,7 +279,7 @@ ROWS: tuple[Callable[[Case], Finding | None], ...] = (
 
 
 def _flat(case: Case) -> bool:
-    return case.copies_expected and _flat_arm(case, "as_configured")
+    return case.copies_expected and case.evidence != "log" and _flat_arm(case, "as_configured")
 
 
 def _flat_arm(case: Case, name: ArmName) -> bool:

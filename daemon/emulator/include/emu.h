@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
+
 typedef enum { EMU_SOC_A2, EMU_SOC_A3, EMU_SOC_950 } emuSoc;
 
 /* How HCCL's resource lists behave: by the version of hcomm (docs/emulation.md). */
@@ -35,14 +37,28 @@ const emuSettings *emuSettingsGet(void);
  * says so; returns the code to fail with, or 0. */
 int emuFault(const char *function);
 
-/* The rank that "@RANK" of a fault means: RANK of the environment until HCCL knows better. */
+/* The rank that "@RANK" of a fault means: RANK of the environment until HCCL knows better. Of the calling thread where
+ * that thread set one, else of the process. */
 void emuRankSet(int rank);
 
 /* Run work on a stream in order (as a kernel would), or record it where the stream is being captured: then it runs at
- * each replay. `release` (may be NULL) is called once when the work can never run again. Returns an rtError_t. */
+ * each replay. NULL is the default stream of the current context. What `run` returns, where not 0, the next
+ * synchronisation of the stream returns. `release` (may be NULL) is called once when the work can never run again, also
+ * where the launch itself fails. Returns an rtError_t. */
 int emuStreamLaunch(void *stream, int (*run)(void *arg), void *arg, void (*release)(void *arg));
 
 /* True while this stream is being captured. `model`, where not NULL, receives the graph under capture. */
 bool emuStreamCapturing(void *stream, void **model);
+
+/* The device the stream belongs to, as this process counts them; -1 where there is none. */
+int emuStreamDevice(void *stream);
+
+/* Take or give back (negative) HBM of a chip of the node, for memory that rtMalloc does not own. Returns an rtError_t. */
+int emuHbmAdd(int device, int64_t bytes);
+
+/* Make this the thread's message of aclGetRecentErrMsg. */
+void emuMessage(const char *message);
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,1 @@
+"""The tests, laid out as daemon/capture_canary is."""
