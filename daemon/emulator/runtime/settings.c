@@ -2,7 +2,6 @@
 #include "settings.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,17 +21,18 @@ void emuDie(const char *format, ...) {
     _exit(2);
 }
 
+/* At most five digits. */
 static bool skipNumber(const char **text, long *value) {
-    if (!isdigit((unsigned char)**text)) return false;
+    const char *begin = *text;
     *value = 0;
     for (; isdigit((unsigned char)**text); (*text)++) {
+        if (*text - begin == 5) return false;
         *value = *value * 10 + (**text - '0');
-        if (*value > 99999) return false;
     }
-    return true;
+    return *text > begin;
 }
 
-/* X.Y[.Z] and any number of [.-]alpha|beta|rc[.]N; 8.3.RC2 and 9.1.0-beta.1 are both of this shape. */
+/* X.Y[.Z] and up to three [.-]alpha|beta|rc[.]N; 8.3.RC2 and 9.1.0-beta.1 are both of this shape. */
 bool emuVersionParse(const char *text, emuVersion *version) {
     memset(version, 0, sizeof *version);
     if (!skipNumber(&text, &version->part[0]) || *text++ != '.' || !skipNumber(&text, &version->part[1])) return false;
@@ -40,14 +40,14 @@ bool emuVersionParse(const char *text, emuVersion *version) {
         text++;
         if (!skipNumber(&text, &version->part[2])) return false;
     }
-    while (*text) {
+    for (int stages = 0; *text; stages++) {
         static const char *const words[] = {"alpha", "beta", "rc"};
         size_t length = 0;
         long number;
         if (*text == '.' || *text == '-') text++;
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (strncasecmp(text, words[i], strlen(words[i])) == 0) length = strlen(words[i]);
-        if (length == 0) return false;
+        if (length == 0 || stages == 3) return false;
         text += length;
         if (*text == '.' && isdigit((unsigned char)text[1])) text++;
         if (isdigit((unsigned char)*text) && !skipNumber(&text, &number)) return false;
@@ -80,12 +80,11 @@ static bool parseBytes(const char *text, uint64_t *value) {
         {"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
     char *end;
     if (!isdigit((unsigned char)*text)) return false;
-    errno = 0;
+    if (strspn(text, "0123456789") > 18) return false;
     unsigned long long number = strtoull(text, &end, 10);
-    if (errno) return false;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(end, units[i].name) != 0) continue;
-        if (number > (UINT64_MAX >> 20 >> units[i].shift)) return false;
+        if (number > (EMU_MAX_HBM >> units[i].shift)) return false;
         *value = number << units[i].shift;
         return *value >= 1 << 20;
     }
@@ -139,7 +138,7 @@ int emuSettingsParse(const char *text, emuSettings *settings, char *error, size_
         [KEY_HCOMM] = {"hcomm", "a version from 8.0 on, or 9.1.0-pr2405"},
         [KEY_SOC] = {"soc", "a2, a3 or 950"},
         [KEY_NPUS] = {"npus", "1 to 64"},
-        [KEY_HBM] = {"hbm", "a size of at least 1MiB, e.g. 64GiB"},
+        [KEY_HBM] = {"hbm", "a size from 1MiB to 1TiB, e.g. 64GiB"},
         [KEY_PEERS] = {"peers", "0 to 1023"},
         [KEY_SCRATCH] = {"scratch", "0 or 1"},
         [KEY_ROCE] = {"roce", "0 or 1"}};

@@ -6,6 +6,7 @@
 #include "emu.h"
 
 #define EMU_MAX_CHIPS 64
+#define EMU_MAX_HBM (1ULL << 40) /* of a chip */
 
 typedef struct {
     long part[3];
