@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.builders import make_report, make_stack
 
-from builders import make_report, make_stack
 from capture_canary.model import Fact, VerdictName
 from capture_canary.store import Limits, Store
 

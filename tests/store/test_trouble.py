@@ -15,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
+from tests.builders import make_report, make_stack
 
-from builders import make_report, make_stack
 from capture_canary.store import Limits, Store, files, schema
 
 NOW = 1_790_000_000.0
+ROOT = Path(__file__).parents[2]
 
 
 class Clock:
@@ -78,7 +79,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     hits=st.lists(
@@ -380,18 +381,17 @@ def test_a_full_disk(small_disk: Path) -> None:
 
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     code = (
-        "import resource, signal, sys; sys.path.insert(0, sys.argv[2])\n"
-        "from pathlib import Path; import test_trouble\n"
+        "import resource, signal, sys; from pathlib import Path\n"
+        "from tests.store import test_trouble\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))\n"
         "free = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))\n"
         "test_trouble.check_a_full_disk(Path(sys.argv[1]), free)"
     )
-    here = Path(__file__).parent
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), str(here)],
-        env={**os.environ, "PYTHONPATH": str(here.parent)},
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -430,7 +430,7 @@ def test_another_put_in_its_place_while_it_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.02, 0.05])
 def test_killed_in_the_middle_of_writing(delay: float, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from builders import make_report\n"
+        "import sys; from pathlib import Path; from tests.builders import make_report\n"
         "from capture_canary.store import Store\n"
         "store = Store(Path(sys.argv[1])); report = make_report(captures=30)\n"
         "for n in range(100000):\n"
@@ -439,7 +439,7 @@ def test_killed_in_the_middle_of_writing(delay: float, tmp_path: Path) -> None:
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
     )
