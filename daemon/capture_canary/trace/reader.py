@@ -1,0 +1,182 @@
+"""Follow one trace file: what is new since the last look, in bounded memory, whatever the file holds."""
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal
+
+from capture_canary.trace.decode import (
+    Eager,
+    ForgedError,
+    ProcessFacts,
+    Record,
+    TornError,
+    TracedCapture,
+    decode_header,
+    decode_record,
+    header_layout,
+)
+from capture_canary.trace.identity import ProcessIdentity, known_dead, parse_name
+from capture_canary.trace.layout import FILE_BYTES, Layout, RecordKind
+
+TraceState = Literal["live", "finished", "torn", "forged"]
+
+BATCH: Final = 64
+"""Records read at once while following; also how long a missing record is waited for, in records."""
+
+
+class TraceFile:
+    """One process's trace. Nothing in the file makes a method raise: `state` and `problem` tell."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file; raises OSError where there is none that can be read."""
+        self.path = path
+        self.facts: ProcessFacts | None = None
+        self.eager: Eager | None = None
+        self.open_captures: dict[int, Record] = {}
+        """Captures that have begun and not ended, by order."""
+        self.lost = 0
+        """Records that were overwritten, torn or never written before they could be read."""
+        self.lost_captures = 0
+        """Captures that the tracer itself could not follow."""
+        self.problem: str | None = None
+        self._forged = False
+        self._exited = False
+        self._next = 1
+        self._ahead: set[int] = set()
+        self._identity: ProcessIdentity | None = parse_name(path.name)
+        self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def __enter__(self) -> "TraceFile":
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; to be called once."""
+        os.close(self._file)
+
+    @property
+    def state(self) -> TraceState:
+        """What the file is: of a process that may still write, of one that ended, not whole, or not honest."""
+        if self._forged:
+            return "forged"
+        if self.facts is None or self._identity is None:
+            return "torn"
+        return "finished" if self._exited or known_dead(self._identity) else "live"
+
+    def poll(self) -> list[TracedCapture]:
+        """Return the captures that ended since the last call, in order."""
+        try:
+            layout = self._read_header()
+            records = self._read_records(layout)
+        except TornError as error:
+            self.problem = str(error)
+            return []
+        except ForgedError as error:
+            self.problem = str(error)
+            self._forged = True
+            return []
+        except OSError as error:
+            self.problem = f"it cannot be read: {error.strerror}"
+            return []
+        return [capture for record in records if (capture := self._take(record)) is not None]
+
+    def _read_header(self) -> Layout:
+        status = os.fstat(self._file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_BYTES:
+            raise ForgedError("it is no regular file of at most 1 MiB")
+        if self._identity is None:
+            raise ForgedError("its name is no trace file's")
+        layout, _ = header_layout(os.pread(self._file, 64, 0))
+        try:
+            facts = decode_header(os.pread(self._file, layout.header_bytes, 0), layout)
+        except TornError:  # it may be being written this moment
+            facts = decode_header(os.pread(self._file, layout.header_bytes, 0), layout)
+        claimed = ProcessIdentity(
+            facts.boot_id, facts.pid_namespace, facts.pid, facts.start_time
+        )
+        if claimed != self._identity:
+            raise ForgedError("its header names another process than its name does")
+        self.facts = facts
+        return layout
+
+    def _read_records(self, layout: Layout) -> list[Record]:
+        """Return the records not seen before, in order."""
+        found: list[Record] = []
+        while True:
+            batch = self._new_in(self._read_slots(layout, (self._next - 1) % layout.record_capacity, BATCH))
+            if any(record.sequence >= self._next + layout.record_capacity for record in batch):
+                everything = self._read_slots(layout, 0, layout.record_capacity)
+                batch = self._new_in(everything)
+                self._jump(min(record.sequence for record in everything))
+            found += batch
+            if not self._advance(batch):
+                return sorted(found, key=lambda record: record.sequence)
+
+    def _new_in(self, records: Iterable[Record]) -> list[Record]:
+        return [r for r in records if r.sequence >= self._next and r.sequence not in self._ahead]
+
+    def _jump(self, sequence: int) -> None:
+        """Go on at a later record: those in between are overwritten."""
+        if sequence > self._next:
+            self.lost += sequence - self._next - sum(s < sequence for s in self._ahead)
+            self._next = sequence
+            self._ahead = {s for s in self._ahead if s >= sequence}
+
+    def _advance(self, batch: list[Record]) -> bool:
+        """Go on behind what was read; True where there may be more at once."""
+        start = self._next
+        self._ahead.update(record.sequence for record in batch)
+        while True:
+            while self._next in self._ahead:
+                self._ahead.remove(self._next)
+                self._next += 1
+            # Threads write side by side: a gap may still be filled, for a while.
+            if not self._ahead or max(self._ahead) - self._next < BATCH // 2:
+                return self._next > start
+            self._jump(min(self._ahead))
+
+    def _read_slots(self, layout: Layout, first: int, count: int) -> list[Record]:
+        """Return the records of some slots; torn ones are left out, since they may be being written."""
+        assert self.facts is not None  # noqa: S101 - poll reads the header first
+        size = layout.record.size
+        count = min(count, layout.record_capacity - first)
+        data = os.pread(self._file, count * size, layout.header_bytes + first * size)
+        records = []
+        for index in range(-(-len(data) // size)):
+            try:
+                record = decode_record(
+                    data[index * size : (index + 1) * size],
+                    layout,
+                    slot=first + index,
+                    timed=self.facts.timed,
+                )
+            except TornError as error:
+                self.problem = str(error)
+            else:
+                if record is not None:
+                    records.append(record)
+        return records
+
+    def _take(self, record: Record) -> TracedCapture | None:
+        self.eager = record.eager
+        self.lost_captures = record.lost
+        if record.kind == RecordKind.BEGIN:
+            if len(self.open_captures) >= BATCH:  # more than the tracer follows at once
+                self.open_captures.pop(next(iter(self.open_captures)))
+            self.open_captures[record.order] = record
+        elif record.kind == RecordKind.END:
+            self.open_captures.pop(record.order, None)
+        self._exited = record.kind == RecordKind.EXIT
+        return record.capture

@@ -1,0 +1,271 @@
+/* The functions of CANN that we stand in front of: each calls the real one, and notes what it was.
+ * Everything is forwarded untouched, and errno is what the real function left. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracer.h"
+
+#define ACL_FEATURE_UNSUPPORTED 100009 /* what to say where a weak reference to us led and this CANN has nothing */
+#define HCCL_NOT_SUPPORTED 5
+#define COPY_HOST_TO_DEVICE 1
+
+/* One entry a way (tracerSymbol says why): NAME(global target) and NAME(handle target), same body. */
+#define TARGET_global(NAME)                                                                               \
+    ({                                                                                                    \
+        void *target_ = atomic_load_explicit(&tracerSymbols[FN_##NAME].global_target, memory_order_acquire); \
+        TRACER_LIKELY(target_ != NULL) ? target_ : tracerFindGlobal(FN_##NAME, __builtin_return_address(0)); \
+    })
+#define TARGET_handle(NAME) atomic_load_explicit(&tracerSymbols[FN_##NAME].handle_target, memory_order_acquire)
+
+#define ENTRY(WAY, NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                      \
+    static int WAY##_##NAME PARAMETERS {                                          \
+        NAME##Function *real = (NAME##Function *)TARGET_##WAY(NAME);              \
+        return TRACER_LIKELY(real != NULL) ? through_##NAME ARGUMENTS : UNSUPPORTED; \
+    }
+#define UNPACK(...) __VA_ARGS__
+
+/* Exports NAME by an alias: the table needs our own entry's address, not what NAME means to the process. */
+#define ENTRIES(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                                          \
+    ENTRY(global, NAME, UNSUPPORTED, (UNPACK PARAMETERS), (real, UNPACK ARGUMENTS))                \
+    ENTRY(handle, NAME, UNSUPPORTED, (UNPACK PARAMETERS), (real, UNPACK ARGUMENTS))                \
+    TRACER_EXPORT int NAME(UNPACK PARAMETERS) __attribute__((alias("global_" #NAME)));
+
+#define WRAPPED(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                                        \
+    typedef int NAME##Function PARAMETERS;                                                       \
+    static inline __attribute__((always_inline)) int through_##NAME(NAME##Function *real, UNPACK PARAMETERS); \
+    ENTRIES(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                                            \
+    static inline int through_##NAME(NAME##Function *real, UNPACK PARAMETERS)
+
+/* --- copies --- */
+
+/* Set while this thread is inside a copy: another preloaded library's may lead through us again. */
+static __thread __attribute__((tls_model("initial-exec"))) bool copying;
+
+static uint64_t ticksNow(void) {
+    return TRACER_LIKELY(tracerTimer == TIMER_COUNTER) ? tracerCounter() : tracerNow();
+}
+
+/* Only synchronous copies: an aclrtMemcpyAsync in a capture becomes a node of the graph, and costs at replay.
+ * Only copies that say host to device, as HCCL's do; what ACL_MEMCPY_DEFAULT turned out to be is not asked (that would
+ * be a call into the driver), it is counted apart. */
+WRAPPED(aclrtMemcpy, ACL_FEATURE_UNSUPPORTED, (void *to, size_t room, const void *from, size_t bytes, int kind),
+        (to, room, from, bytes, kind)) {
+    if (TRACER_UNLIKELY(copying || bytes == 0)) {
+        return real(to, room, from, bytes, kind);
+    }
+    bool timed = tracerTimer != TIMER_OFF;
+    copying = true;
+    uint64_t begin = timed ? ticksNow() : 0;
+    int code = real(to, room, from, bytes, kind);
+    uint64_t ticks = timed ? ticksNow() - begin : 0;
+    copying = false;
+    if (TRACER_UNLIKELY(code != 0)) {
+        return code;
+    }
+    if (TRACER_LIKELY(kind == COPY_HOST_TO_DEVICE)) {
+        tracerCountH2d(bytes, ticks);
+    } else {
+        tracerCountOther(kind);
+    }
+    return 0;
+}
+
+/* --- captures --- */
+
+WRAPPED(aclmdlRICaptureBegin, ACL_FEATURE_UNSUPPORTED, (void *stream, int mode), (stream, mode)) {
+    int before = errno;
+    tracerCapture *capture = NULL;
+    if (tracerActivate()) {
+        capture = tracerCaptureBegins(stream);
+    }
+    errno = before;
+    int code = real(stream, mode);
+    before = errno;
+    if (capture != NULL) {
+        tracerCaptureBegan(capture, code);
+    }
+    errno = before;
+    return code;
+}
+
+WRAPPED(aclmdlRICaptureEnd, ACL_FEATURE_UNSUPPORTED, (void *stream, void **graph), (stream, graph)) {
+    int code = real(stream, graph);
+    int before = errno;
+    uint64_t end_ns = tracerNow();
+    tracerCapture *capture = tracerCaptureFind(stream);
+    if (capture != NULL) {
+        tracerCaptureEnded(capture, code, end_ns);
+    }
+    errno = before;
+    return code;
+}
+
+WRAPPED(aclmdlRIDestroy, ACL_FEATURE_UNSUPPORTED, (void *graph), (graph)) {
+    int code = real(graph);
+    if (code == 0) {
+        tracerGraphDestroyed();
+    }
+    return code;
+}
+
+/* --- HCCL starts --- */
+
+static void hcclStarts(void) {
+    int before = errno;
+    tracerActivate();
+    tracerHcclStarts();
+    errno = before;
+}
+
+static void communicatorMade(int code, void **handle, uint32_t ranks, uint32_t rank, const void *config) {
+    int before = errno;
+    if (code == 0 && handle != NULL && *handle != NULL) {
+        tracerCommunicatorMade(*handle, ranks, rank, config);
+    }
+    errno = before;
+}
+
+WRAPPED(HcclGetRootInfo, HCCL_NOT_SUPPORTED, (void *root), (root)) {
+    hcclStarts();
+    return real(root);
+}
+
+WRAPPED(HcclCommInitRootInfo, HCCL_NOT_SUPPORTED, (uint32_t ranks, const void *root, uint32_t rank, void **made),
+        (ranks, root, rank, made)) {
+    hcclStarts();
+    int code = real(ranks, root, rank, made);
+    communicatorMade(code, made, ranks, rank, NULL);
+    return code;
+}
+
+WRAPPED(HcclCommInitRootInfoConfig, HCCL_NOT_SUPPORTED,
+        (uint32_t ranks, const void *root, uint32_t rank, const void *config, void **made),
+        (ranks, root, rank, config, made)) {
+    hcclStarts();
+    int code = real(ranks, root, rank, config, made);
+    communicatorMade(code, made, ranks, rank, config);
+    return code;
+}
+
+WRAPPED(HcclCommInitClusterInfo, HCCL_NOT_SUPPORTED, (const char *cluster, uint32_t rank, void **made),
+        (cluster, rank, made)) {
+    hcclStarts();
+    int code = real(cluster, rank, made);
+    communicatorMade(code, made, 0, rank, NULL);
+    return code;
+}
+
+WRAPPED(HcclCommInitClusterInfoConfig, HCCL_NOT_SUPPORTED,
+        (const char *cluster, uint32_t rank, void *config, void **made), (cluster, rank, config, made)) {
+    hcclStarts();
+    int code = real(cluster, rank, config, made);
+    communicatorMade(code, made, 0, rank, config);
+    return code;
+}
+
+WRAPPED(HcclCommInitAll, HCCL_NOT_SUPPORTED, (uint32_t devices, int32_t *ids, void **made), (devices, ids, made)) {
+    hcclStarts();
+    int code = real(devices, ids, made);
+    for (uint32_t rank = 0; code == 0 && made != NULL && rank < devices; rank++) {
+        communicatorMade(code, &made[rank], devices, rank, NULL);
+    }
+    return code;
+}
+
+WRAPPED(HcclCreateSubCommConfig, HCCL_NOT_SUPPORTED,
+        (void **of, uint32_t ranks, uint32_t *ids, uint64_t id, uint32_t rank, void *config, void **made),
+        (of, ranks, ids, id, rank, config, made)) {
+    hcclStarts();
+    int code = real(of, ranks, ids, id, rank, config, made);
+    communicatorMade(code, made, ranks, rank, config);
+    return code;
+}
+
+WRAPPED(HcclCommDestroy, HCCL_NOT_SUPPORTED, (void *communicator), (communicator)) {
+    int code = real(communicator);
+    if (code == 0) {
+        tracerCommunicatorDestroyed(communicator);
+    }
+    return code;
+}
+
+/* --- collectives --- */
+
+/* Set while this thread is inside a collective: one may be made of others. */
+static __thread __attribute__((tls_model("initial-exec"))) bool communicating;
+
+static void collectiveDone(int code, enum traceCollective kind, void *communicator) {
+    int before = errno;
+    communicating = false;
+    if (code == 0) {
+        tracerCountCollective(kind, communicator);
+    }
+    errno = before;
+}
+
+#define COLLECTIVE(NAME, KIND, PARAMETERS, ARGUMENTS)                 \
+    WRAPPED(NAME, HCCL_NOT_SUPPORTED, PARAMETERS, ARGUMENTS) {        \
+        if (communicating) {                                          \
+            return real ARGUMENTS;                                    \
+        }                                                             \
+        communicating = true;                                         \
+        int code = real ARGUMENTS;                                    \
+        collectiveDone(code, KIND, comm);                             \
+        return code;                                                  \
+    }
+
+COLLECTIVE(HcclAllReduce, TRACE_ALL_REDUCE,
+           (void *from, void *to, uint64_t count, int type, int op, void *comm, void *stream),
+           (from, to, count, type, op, comm, stream))
+COLLECTIVE(HcclAllGather, TRACE_ALL_GATHER,
+           (void *from, void *to, uint64_t count, int type, void *comm, void *stream),
+           (from, to, count, type, comm, stream))
+COLLECTIVE(HcclAllGatherV, TRACE_ALL_GATHER_V,
+           (void *from, uint64_t count, void *to, const void *counts, const void *shifts, int type, void *comm,
+            void *stream),
+           (from, count, to, counts, shifts, type, comm, stream))
+COLLECTIVE(HcclReduceScatter, TRACE_REDUCE_SCATTER,
+           (void *from, void *to, uint64_t count, int type, int op, void *comm, void *stream),
+           (from, to, count, type, op, comm, stream))
+COLLECTIVE(HcclReduceScatterV, TRACE_REDUCE_SCATTER_V,
+           (void *from, const void *counts, const void *shifts, void *to, uint64_t count, int type, int op, void *comm,
+            void *stream),
+           (from, counts, shifts, to, count, type, op, comm, stream))
+COLLECTIVE(HcclBroadcast, TRACE_BROADCAST,
+           (void *buffer, uint64_t count, int type, uint32_t root, void *comm, void *stream),
+           (buffer, count, type, root, comm, stream))
+COLLECTIVE(HcclScatter, TRACE_SCATTER,
+           (void *from, void *to, uint64_t count, int type, uint32_t root, void *comm, void *stream),
+           (from, to, count, type, root, comm, stream))
+COLLECTIVE(HcclReduce, TRACE_REDUCE,
+           (void *from, void *to, uint64_t count, int type, int op, uint32_t root, void *comm, void *stream),
+           (from, to, count, type, op, root, comm, stream))
+COLLECTIVE(HcclAlltoAll, TRACE_ALL_TO_ALL,
+           (const void *from, uint64_t sent, int sent_type, const void *to, uint64_t got, int got_type, void *comm,
+            void *stream),
+           (from, sent, sent_type, to, got, got_type, comm, stream))
+COLLECTIVE(HcclAlltoAllV, TRACE_ALL_TO_ALL_V,
+           (const void *from, const void *sent, const void *sent_at, int sent_type, const void *to, const void *got,
+            const void *got_at, int got_type, void *comm, void *stream),
+           (from, sent, sent_at, sent_type, to, got, got_at, got_type, comm, stream))
+COLLECTIVE(HcclAlltoAllVC, TRACE_ALL_TO_ALL_VC,
+           (const void *from, const void *matrix, int sent_type, const void *to, int got_type, void *comm,
+            void *stream),
+           (from, matrix, sent_type, to, got_type, comm, stream))
+COLLECTIVE(HcclSend, TRACE_SEND, (void *from, uint64_t count, int type, uint32_t peer, void *comm, void *stream),
+           (from, count, type, peer, comm, stream))
+COLLECTIVE(HcclRecv, TRACE_RECV, (void *to, uint64_t count, int type, uint32_t peer, void *comm, void *stream),
+           (to, count, type, peer, comm, stream))
+COLLECTIVE(HcclBatchSendRecv, TRACE_BATCH_SEND_RECV, (void *items, uint32_t count, void *comm, void *stream),
+           (items, count, comm, stream))
+
+tracerSymbol tracerSymbols[TRACER_FUNCTION_COUNT] = {
+#define X(NAME) [FN_##NAME] = {.name = #NAME, .global_entry = (void *)global_##NAME, .handle_entry = (void *)handle_##NAME},
+    TRACER_FUNCTIONS(X)
+#undef X
+};
+
+/* Tells a process that asks whether it is being traced, and in which format. */
+TRACER_EXPORT const uint32_t captureTraceVersion = TRACE_VERSION;
