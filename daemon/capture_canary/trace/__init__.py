@@ -3,9 +3,10 @@
 import ctypes
 from pathlib import Path
 
-from capture_canary.trace.decode import Communicator, Eager, Library, ProcessFacts, TracedCapture
+from capture_canary.trace.header import Communicator, Library, ProcessFacts
 from capture_canary.trace.identity import own_identity
 from capture_canary.trace.reader import TraceFile, TraceState
+from capture_canary.trace.record import Eager, TracedCapture
 
 __all__ = [
     "Communicator",

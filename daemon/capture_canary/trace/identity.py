@@ -69,4 +69,6 @@ def known_dead(process: ProcessIdentity) -> bool:
     """Return whether the process has certainly ended; in another PID namespace nobody can tell."""
     if process.boot_id != boot_id():
         return True
-    return process.pid_namespace == pid_namespace() and start_time(process.pid) != process.start_time
+    return (
+        process.pid_namespace == pid_namespace() and start_time(process.pid) != process.start_time
+    )

@@ -1,4 +1,4 @@
-"""The trace file's layout by version, mirrored from daemon/tracer/trace_format.h (tests/trace checks that they agree)."""
+"""The trace file's layout by version: daemon/tracer/trace_format.h again (tests/trace checks that they agree)."""
 
 from enum import IntEnum, IntFlag
 from struct import Struct

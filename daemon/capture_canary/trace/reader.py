@@ -4,27 +4,25 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Literal
 
-from capture_canary.trace.decode import (
-    Eager,
+from capture_canary.trace.header import (
     ForgedError,
     ProcessFacts,
-    Record,
     TornError,
-    TracedCapture,
     decode_header,
-    decode_record,
     header_layout,
 )
 from capture_canary.trace.identity import ProcessIdentity, known_dead, parse_name
 from capture_canary.trace.layout import FILE_BYTES, Layout, RecordKind
+from capture_canary.trace.record import Eager, Record, TracedCapture, decode_record
 
 TraceState = Literal["live", "finished", "torn", "forged"]
 
 BATCH: Final = 64
 """Records read at once while following; also how long a missing record is waited for, in records."""
+
+NO_EAGER: Final = Eager(collectives=0, h2d_copies=0, h2d_bytes=0, copy_seconds=0.0, copies=(0,) * 8)
 
 
 class TraceFile:
@@ -35,6 +33,7 @@ class TraceFile:
         self.path = path
         self.facts: ProcessFacts | None = None
         self.eager: Eager | None = None
+        """The process's totals outside captures, as last recorded; None before the first look."""
         self.open_captures: dict[int, Record] = {}
         """Captures that have begun and not ended, by order."""
         self.lost = 0
@@ -48,19 +47,6 @@ class TraceFile:
         self._ahead: set[int] = set()
         self._identity: ProcessIdentity | None = parse_name(path.name)
         self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def __enter__(self) -> "TraceFile":
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
 
     def close(self) -> None:
         """Close the file; to be called once."""
@@ -103,19 +89,20 @@ class TraceFile:
             facts = decode_header(os.pread(self._file, layout.header_bytes, 0), layout)
         except TornError:  # it may be being written this moment
             facts = decode_header(os.pread(self._file, layout.header_bytes, 0), layout)
-        claimed = ProcessIdentity(
-            facts.boot_id, facts.pid_namespace, facts.pid, facts.start_time
-        )
+        claimed = ProcessIdentity(facts.boot_id, facts.pid_namespace, facts.pid, facts.start_time)
         if claimed != self._identity:
             raise ForgedError("its header names another process than its name does")
         self.facts = facts
+        self.eager = self.eager or NO_EAGER
         return layout
 
     def _read_records(self, layout: Layout) -> list[Record]:
         """Return the records not seen before, in order."""
         found: list[Record] = []
         while True:
-            batch = self._new_in(self._read_slots(layout, (self._next - 1) % layout.record_capacity, BATCH))
+            batch = self._new_in(
+                self._read_slots(layout, (self._next - 1) % layout.record_capacity, BATCH)
+            )
             if any(record.sequence >= self._next + layout.record_capacity for record in batch):
                 everything = self._read_slots(layout, 0, layout.record_capacity)
                 batch = self._new_in(everything)
@@ -149,25 +136,24 @@ class TraceFile:
 
     def _read_slots(self, layout: Layout, first: int, count: int) -> list[Record]:
         """Return the records of some slots; torn ones are left out, since they may be being written."""
-        assert self.facts is not None  # noqa: S101 - poll reads the header first
         size = layout.record.size
         count = min(count, layout.record_capacity - first)
         data = os.pread(self._file, count * size, layout.header_bytes + first * size)
-        records = []
-        for index in range(-(-len(data) // size)):
-            try:
-                record = decode_record(
-                    data[index * size : (index + 1) * size],
-                    layout,
-                    slot=first + index,
-                    timed=self.facts.timed,
-                )
-            except TornError as error:
-                self.problem = str(error)
-            else:
-                if record is not None:
-                    records.append(record)
-        return records
+        slots = range(first, first + -(-len(data) // size))
+        pieces = (data[(slot - first) * size :][:size] for slot in slots)
+        records = (
+            self._decode(piece, layout, slot) for slot, piece in zip(slots, pieces, strict=True)
+        )
+        return [record for record in records if record is not None]
+
+    def _decode(self, data: bytes, layout: Layout, slot: int) -> Record | None:
+        try:
+            return decode_record(
+                data, layout, slot=slot, timed=bool(self.facts and self.facts.timed)
+            )
+        except TornError as error:
+            self.problem = str(error)
+            return None
 
     def _take(self, record: Record) -> TracedCapture | None:
         self.eager = record.eager

@@ -1,4 +1,4 @@
-"""From bytes of a trace file to typed facts and records; every value is checked, since anybody may have written them."""
+"""From the header of a trace file to facts about the traced process; anybody may have written it."""
 
 import re
 import zlib
@@ -6,10 +6,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from capture_canary.model import Capture
 from capture_canary.trace.layout import (
     BYTE_ORDER,
-    COLLECTIVES,
     COMMUNICATORS,
     LAYOUTS,
     LIBRARIES,
@@ -17,16 +15,11 @@ from capture_canary.trace.layout import (
     PREFIX,
     FileFlag,
     Layout,
-    RecordFlag,
-    RecordKind,
 )
 
 ModeState = Literal["hccl_not_started", "unset", "set", "too_long"]
 
 MODE_STATES: Final[tuple[ModeState, ...]] = ("hccl_not_started", "unset", "set", "too_long")
-COUNT_LIMIT: Final = 1 << 48
-"""No honest counter of copies, bytes or collectives reaches it."""
-DEVICE_LIMIT: Final = 1 << 16
 PID_LIMIT: Final = 1 << 22
 BOOT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 UNPRINTABLE: Final = re.compile(r"[^ -~]")
@@ -82,50 +75,6 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     communicators_made: int
     communicators: tuple[Communicator, ...]
     libraries: tuple[Library, ...]
-
-
-class Eager(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process did outside captures so far: the positive control of the copies."""
-
-    collectives: int
-    h2d_copies: int
-    h2d_bytes: int
-    copy_seconds: float | None
-    copies: tuple[int, ...]
-    """Synchronous copies by aclrtMemcpyKind; index 1 is H2D."""
-
-
-class TracedCapture(msgspec.Struct, frozen=True, kw_only=True):
-    """A capture as the tracer saw it. Its `capture.shape` is 0: a tracer does not know sizes."""
-
-    capture: Capture
-    device: int | None
-    thread: int
-    code: int
-    """What CaptureEnd returned, or CaptureBegin where that failed."""
-    overlapped: bool
-    other_copies: tuple[int, ...]
-    """Synchronous copies of the other kinds by aclrtMemcpyKind."""
-    communicators: dict[int, int]
-    """Collectives by communicator id: each communicator has lists, and a k, of its own."""
-    communicators_complete: bool
-    graphs_alive: int
-    """Graphs captured and not destroyed, this one included."""
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of the ring."""
-
-    kind: RecordKind
-    sequence: int
-    order: int
-    begin_ns: int
-    device: int | None
-    thread: int
-    eager: Eager
-    lost: int
-    capture: TracedCapture | None
-    """Only in END."""
 
 
 def header_layout(data: bytes) -> tuple[Layout, str]:
@@ -208,83 +157,6 @@ def _libraries(data: bytes, layout: Layout) -> tuple[Library, ...]:
         if path:
             found.append(Library(package=package, path=path, version=version or None))
     return tuple(found)
-
-
-def decode_record(data: bytes, layout: Layout, *, slot: int, timed: bool) -> Record | None:
-    """Check and decode the record of a slot; None where nothing was ever written there.
-
-    Raises:
-        TornError: the record is not whole.
-        ForgedError: the record is whole and contradicts itself.
-    """
-    if not any(data):
-        return None
-    if len(data) < layout.record.size:
-        raise TornError(f"the record has {len(data)} of {layout.record.size} bytes")
-    fields = layout.record.unpack(data)
-    checksum, kind, flags, sequence, order, begin_ns, end_ns, copies, copy_bytes, copy_ns = fields[:10]
-    device, thread, code, graphs_alive = fields[10:14]
-    other, collectives, communicators = fields[14:22], fields[22:38], fields[38:46]
-    eager_copies, (eager_bytes, eager_ns, eager_collectives, lost) = fields[46:54], fields[54:]
-    if zlib.crc32(data[4:]) != checksum:
-        raise TornError(f"the checksum of record {slot} does not fit")
-    counts = (copies, copy_bytes, eager_bytes, eager_collectives, lost, *eager_copies)
-    if (
-        kind not in RecordKind.__members__.values()
-        or flags >= 2 * RecordFlag.MORE_COMMUNICATORS
-        or sequence == 0
-        or (sequence - 1) % layout.record_capacity != slot
-        or not -1 <= device < DEVICE_LIMIT
-        or max(counts) >= COUNT_LIMIT
-        or any(collectives[len(COLLECTIVES) :])
-    ):
-        raise ForgedError(f"record {slot} says what no tracer would")
-    kind = RecordKind(kind)
-    if kind == RecordKind.END and (end_ns < begin_ns or order == 0 or (copies == 0) != (copy_bytes == 0)):
-        raise ForgedError(f"record {slot}: a capture that cannot have been")
-    known_device = device if device >= 0 else None
-    capture = None
-    if kind == RecordKind.END:
-        capture = TracedCapture(
-            capture=Capture(
-                order=order,
-                round=0,
-                shape=0,
-                begin_ns=begin_ns,
-                seconds=(end_ns - begin_ns) / 1e9,
-                h2d_copies=copies,
-                h2d_bytes=copy_bytes,
-                copy_seconds=copy_ns / 1e9 if timed else None,
-                collectives={k: n for k, n in zip(COLLECTIVES, collectives, strict=False) if n},
-                outcome="ok" if code == 0 else "failed",
-                ambiguous=bool(flags & RecordFlag.AMBIGUOUS),
-            ),
-            device=known_device,
-            thread=thread,
-            code=code,
-            overlapped=bool(flags & RecordFlag.OVERLAPPED),
-            other_copies=other,
-            communicators={i: n for i, n in zip(communicators[::2], communicators[1::2], strict=True) if i},
-            communicators_complete=not flags & RecordFlag.MORE_COMMUNICATORS,
-            graphs_alive=graphs_alive,
-        )
-    return Record(
-        kind=kind,
-        sequence=sequence,
-        order=order,
-        begin_ns=begin_ns,
-        device=known_device,
-        thread=thread,
-        eager=Eager(
-            collectives=eager_collectives,
-            h2d_copies=eager_copies[1],
-            h2d_bytes=eager_bytes,
-            copy_seconds=eager_ns / 1e9 if timed else None,
-            copies=eager_copies,
-        ),
-        lost=lost,
-        capture=capture,
-    )
 
 
 def _text(field: bytes) -> str:
