@@ -22,11 +22,11 @@ def spec(deadline: float = 10.0) -> Spec:
     return Spec(
         workload="acl",
         arm="as_configured",
-        devices=[0, 1],
+        devices=(0, 1),
         collectives=1,
-        shapes=[1],
+        shapes=(1,),
         rounds=1,
-        kinds=[Kind(collective="AllReduce", graphs="kept")],
+        kinds=(Kind(collective="AllReduce", graphs="kept"),),
         buffer_mb=1,
         deadline_seconds=deadline,
     )

@@ -95,10 +95,10 @@ def _settings(args: argparse.Namespace) -> ProbeSettings:
     mode = os.environ.get("HCCL_OP_EXPANSION_MODE")
     return ProbeSettings(
         workload=args.workload,
-        devices=args.devices or list(range(args.ranks or len(DEFAULTS.devices))),
+        devices=args.devices or tuple(range(args.ranks or len(DEFAULTS.devices))),
         collectives=args.collectives,
         rounds=args.rounds,
-        arms=args.arm,
+        arms=tuple(args.arm) if args.arm else None,
         mode=mode,
         mode_source="HCCL_OP_EXPANSION_MODE" if mode else DEFAULTS.mode_source,
         budget_seconds=args.budget,
@@ -136,8 +136,8 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _numbers(text: str) -> list[int]:
-    numbers = [int(part) for part in text.split(",")]
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers = tuple(int(part) for part in text.split(","))
     if min(numbers) < 0 or len(set(numbers)) != len(numbers):
         raise argparse.ArgumentTypeError(f"{text} is not a list of different NPUs")
     return numbers

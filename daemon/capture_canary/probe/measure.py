@@ -17,6 +17,7 @@ from capture_canary.trend import stop, verdict
 COLLECTIVES: tuple[Collective, ...] = ("AllReduce", "AllGather")
 FATES: tuple[GraphsFate, ...] = ("destroyed", "kept")
 TWO = 2
+ALL_KINDS = tuple(Kind(collective=c, graphs=g) for c in COLLECTIVES for g in FATES)
 UNKNOWN = Fact(value=None, source="nothing")
 MODE_OF_ARM: dict[ArmName, str] = {"aiv": "AIV", "ai_cpu": "AI_CPU"}
 
@@ -25,15 +26,15 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a probe captures, and within which bounds."""
 
     workload: str = "acl"
-    devices: list[int] = [0, 1]
+    devices: tuple[int, ...] = (0, 1)
     """NPUs, one a rank, as the runtime numbers them here. HCCL's AICPU path needs two ranks or more."""
     collectives: int = 16
     """Collectives a graph: with k = 16 and one peer each capture makes 256 copies more than the one before."""
     rounds: int = 4
-    shapes: list[int] = [256, 1024, 4096]
+    shapes: tuple[int, ...] = (256, 1024, 4096)
     """Elements (fp32) of a payload: as small as in decoding, where AIV stays in force on A3."""
-    kinds: list[Kind] = [Kind(collective=c, graphs=g) for c in COLLECTIVES for g in FATES]
-    arms: list[ArmName] | None = None
+    kinds: tuple[Kind, ...] = ALL_KINDS
+    arms: tuple[ArmName, ...] | None = None
     """Arms to run; None: `as_configured`, then the one that attributes what it shows."""
     mode: str | None = None
     """The expansion mode of `as_configured`; None: HCCL's own default."""
@@ -53,7 +54,7 @@ class ArmStarted(msgspec.Struct, frozen=True):
 
     arm: ArmName
     mode: str | None
-    kinds: list[Kind]
+    kinds: tuple[Kind, ...]
     """The series that it will have, which `Captured.series` counts."""
 
 
@@ -137,14 +138,14 @@ class Probe:
 
     def run(self) -> Report:
         """Run the arms that are wanted, and judge."""
-        wanted = self._settings.arms or ["as_configured"]
+        wanted = self._settings.arms or ("as_configured",)
         for name in wanted:
             self._run_arm(name, self._settings.kinds)
         while self._settings.arms is None and (name := self._next()):
             self._run_arm(name, self._kinds(name))
         return self._report()
 
-    def _run_arm(self, name: ArmName, kinds: list[Kind]) -> None:
+    def _run_arm(self, name: ArmName, kinds: tuple[Kind, ...]) -> None:
         mode = MODE_OF_ARM.get(name, self._settings.mode)
         arm = _Arm(name, mode, msgspec.structs.replace(self._settings, kinds=kinds))
         self._arms.append(arm)
@@ -162,7 +163,7 @@ class Probe:
         run = run_arm(self._spec(name, kinds, left), self._base, mode=mode, on_record=on_record)
         arm.failure = run.failure
 
-    def _spec(self, name: ArmName, kinds: list[Kind], seconds: float) -> Spec:
+    def _spec(self, name: ArmName, kinds: tuple[Kind, ...], seconds: float) -> Spec:
         settings = self._settings
         return Spec(
             workload=settings.workload,
@@ -185,12 +186,12 @@ class Probe:
             arm_failures=self._failures(),
         )
 
-    def _kinds(self, arm: ArmName) -> list[Kind]:
+    def _kinds(self, arm: ArmName) -> tuple[Kind, ...]:
         """AIV need only run what grew; AI_CPU is asked whether anything does."""
         if arm != "aiv":
             return self._settings.kinds
         grown = stop.growing_kinds(self._series())
-        return [kind for kind in self._settings.kinds if (kind.collective, kind.graphs) in grown]
+        return tuple(kind for kind in self._settings.kinds if (kind.collective, kind.graphs) in grown)
 
     def _series(self) -> list[Series]:
         return [series for arm in self._arms for series in arm.series()]

@@ -28,14 +28,14 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
 
     workload: str
     arm: ArmName
-    devices: list[int]
+    devices: tuple[int, ...]
     """The NPU of each rank, as the runtime numbers them in this process."""
     collectives: int
     """Collectives a graph: the k of the growth law."""
-    shapes: list[int]
+    shapes: tuple[int, ...]
     """Elements (fp32) of each collective's payload, one graph each."""
     rounds: int
-    kinds: list[Kind]
+    kinds: tuple[Kind, ...]
     buffer_mb: int
     """HBM that a communicator takes for each of its two buffers, MB."""
     deadline_seconds: float
