@@ -1,0 +1,1 @@
+"""May we probe now? Facts are collected, a pure function decides, every decision is explained."""

@@ -1,0 +1,158 @@
+"""Facts of the node that need no NPU opened: device nodes, where we run, who holds what."""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from capture_canary.gate.model import Holders, Place
+from capture_canary.stack.npus import Chip, Npus, NpusUnknownError
+
+_DEVICE = re.compile(r"davinci(\d{1,4})")
+_OPEN = re.compile(r"/dev/davinci(\d{1,4})")
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""The kernel's PROC_PID_INIT_INO: the namespace in which every process of the node has a number."""
+_PLAIN_CONTAINER = "an ordinary container's npu-smi shows the processes of such containers only"
+
+
+def device_nodes(dev: Path = Path("/dev")) -> dict[int, int]:
+    """N and device number of every /dev/davinciN. Looks at the nodes, opens none."""
+    nodes: dict[int, int] = {}
+    with contextlib.suppress(OSError), os.scandir(dev) as entries:
+        for entry in entries:
+            name = _DEVICE.fullmatch(entry.name)
+            if name is None:
+                continue
+            with contextlib.suppress(OSError):
+                status = entry.stat()
+                if stat.S_ISCHR(status.st_mode):
+                    nodes[int(name[1])] = status.st_rdev
+    return nodes
+
+
+def place(root: Path = Path("/"), environ: dict[str, str] | None = None) -> Place:
+    """Host, ordinary container, or a container with every capability."""
+    env = os.environ if environ is None else environ
+    marked = (root / ".dockerenv").exists() or (root / "run/.containerenv").exists()
+    if not marked and "KUBERNETES_SERVICE_HOST" not in env and "container" not in env:
+        return "host"
+    try:
+        status = (root / "proc/self/status").read_text("ascii", "replace")
+        last = int((root / "proc/sys/kernel/cap_last_cap").read_text("ascii"))
+    except (OSError, ValueError):
+        return "container"
+    effective = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", status, re.MULTILINE)
+    full = (1 << (last + 1)) - 1
+    return "privileged" if effective and int(effective[1], 16) & full == full else "container"
+
+
+def open_devices(nodes: dict[int, int], proc: Path = Path("/proc")) -> Holders:
+    """Which processes have a /dev/davinciN open, read off /proc without touching a device.
+
+    In a container the node may have another name than on the host (`--device /dev/davinci5:…0`),
+    so the device number decides where it is one of ours.
+    """
+    try:
+        everyone = os.readlink(proc / "self/ns/pid") == _FIRST_PID_NAMESPACE
+        pids = [name for name in os.listdir(proc) if name.isdecimal()]
+    except OSError as error:
+        return Holders(pids={}, complete=False, why=f"{proc}: {error.strerror}")
+    by_number = {number: n for n, number in nodes.items()}
+    found: dict[int, list[int]] = {}
+    unreadable = 0
+    for pid in pids:
+        opened = _opened_by(f"{proc}/{pid}/fd", by_number)
+        unreadable += opened is None
+        for n in opened or ():
+            found.setdefault(n, []).append(int(pid))
+    why = "every process of the node was looked at"
+    if not everyone or "1" not in pids:  # hidepid hides the others' without an error
+        why = "only this container's processes are visible (no hostPID)"
+    elif unreadable:
+        why = f"{unreadable} processes may not be looked at (CAP_SYS_PTRACE is missing)"
+    return Holders(
+        pids={n: tuple(sorted(held)) for n, held in found.items()},
+        complete=everyone and "1" in pids and not unreadable,
+        why=why,
+    )
+
+
+def _opened_by(folder: str, by_number: dict[int, int]) -> set[int] | None:
+    """The chips that a process has open; None where it may not be looked at."""
+    opened: set[int] = set()
+    try:
+        for fd in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                name = _OPEN.fullmatch(os.readlink(f"{folder}/{fd}"))
+                if name:
+                    number = os.stat(f"{folder}/{fd}").st_rdev
+                    opened.add(by_number.get(number, int(name[1])))
+    except (FileNotFoundError, ProcessLookupError):
+        return set()  # it ended meanwhile
+    except OSError:
+        return None
+    return opened
+
+
+def load_a_cpu() -> float | None:
+    """Runnable tasks a CPU, mean of 5 minutes."""
+    try:
+        return os.getloadavg()[1] / (os.cpu_count() or 1)
+    except OSError:
+        return None
+
+
+def look_at_npus(
+    npu_smi: Callable[[], Npus], exporter: Callable[[], Npus] | None
+) -> tuple[Npus | None, str, str | None]:
+    """What npu-smi shows, with npu-exporter's counts where it is configured and fresh.
+
+    Returns what was seen, why nothing was, and why the exporter was not believed.
+    """
+    counted, exporter_error = _try(exporter) if exporter else (None, None)
+    shown, error = _try(npu_smi)
+    if shown is None and counted is None:
+        return None, error or "not looked at", exporter_error
+    if shown is None or counted is None:
+        return shown or counted, "", exporter_error
+    return merged(shown, counted), "", None
+
+
+def _try(read: Callable[[], Npus]) -> tuple[Npus | None, str | None]:
+    try:
+        return read(), None
+    except NpusUnknownError as error:
+        return None, str(error)
+
+
+def merged(shown: Npus, counted: Npus) -> Npus:
+    """npu-smi's chips; a process counts that either of the two sees."""
+    counts = {c.phy_id: c for c in counted.chips}
+
+    def busier(chip: Chip) -> Chip:
+        other = counts.get(chip.phy_id)
+        if other is None:
+            return chip
+        known = [n for n in (chip.processes, other.processes) if n is not None]
+        health = chip.health if other.health in {"OK", "unknown"} else other.health
+        return replace(chip, processes=max(known, default=None), health=health)
+
+    return replace(
+        shown,
+        source=f"{shown.source} and {counted.source}",
+        chips=tuple(busier(c) for c in shown.chips),
+        processes=shown.processes or counted.processes,
+    )
+
+
+def sees_all(where: Place, *, exporter_believed: bool) -> tuple[bool, str]:
+    """Does the process table hold every process of the node? And how that is known."""
+    if exporter_believed:
+        return True, "npu-exporter runs privileged and counts every process"
+    if where == "container":
+        return False, _PLAIN_CONTAINER
+    return True, f"npu-smi in a {where} context shows every process"
