@@ -9,7 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from capture_canary.gate.model import Holders, Place
+from capture_canary.gate.decide import decide
+from capture_canary.gate.model import Holders, Place, Rules, Snapshot
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError
 
 _DEVICE = re.compile(r"davinci(\d{1,4})")
@@ -57,15 +58,15 @@ def open_devices(nodes: dict[int, int], proc: Path = Path("/proc")) -> Holders:
     so the device number decides where it is one of ours.
     """
     try:
-        everyone = os.readlink(proc / "self/ns/pid") == _FIRST_PID_NAMESPACE
-        pids = [name for name in os.listdir(proc) if name.isdecimal()]
+        everyone = str((proc / "self/ns/pid").readlink()) == _FIRST_PID_NAMESPACE
+        pids = [entry.name for entry in proc.iterdir() if entry.name.isdecimal()]
     except OSError as error:
         return Holders(pids={}, complete=False, why=f"{proc}: {error.strerror}")
     by_number = {number: n for n, number in nodes.items()}
     found: dict[int, list[int]] = {}
     unreadable = 0
     for pid in pids:
-        opened = _opened_by(f"{proc}/{pid}/fd", by_number)
+        opened = _opened_by(proc / pid / "fd", by_number)
         unreadable += opened is None
         for n in opened or ():
             found.setdefault(n, []).append(int(pid))
@@ -81,21 +82,29 @@ def open_devices(nodes: dict[int, int], proc: Path = Path("/proc")) -> Holders:
     )
 
 
-def _opened_by(folder: str, by_number: dict[int, int]) -> set[int] | None:
+def _opened_by(folder: Path, by_number: dict[int, int]) -> set[int] | None:
     """The chips that a process has open; None where it may not be looked at."""
     opened: set[int] = set()
     try:
-        for fd in os.listdir(folder):
+        for fd in folder.iterdir():
             with contextlib.suppress(FileNotFoundError):
-                name = _OPEN.fullmatch(os.readlink(f"{folder}/{fd}"))
+                name = _OPEN.fullmatch(str(fd.readlink()))
                 if name:
-                    number = os.stat(f"{folder}/{fd}").st_rdev
-                    opened.add(by_number.get(number, int(name[1])))
+                    n = by_number.get(_device_number(fd))
+                    opened.add(int(name[1]) if n is None else n)
     except (FileNotFoundError, ProcessLookupError):
         return set()  # it ended meanwhile
     except OSError:
         return None
     return opened
+
+
+def _device_number(fd: Path) -> int:
+    """Of what a descriptor names; -1, which no device has, where it can't be told."""
+    try:
+        return fd.stat().st_rdev
+    except OSError:
+        return -1
 
 
 def load_a_cpu() -> float | None:
@@ -122,6 +131,38 @@ def look_at_npus(
     return merged(shown, counted), "", None
 
 
+def look(
+    known: Snapshot,
+    rules: Rules,
+    npu_smi: Callable[[], Npus],
+    exporter: Callable[[], Npus] | None = None,
+) -> Snapshot:
+    """Adds what the node shows to what the daemon knows of itself (pause, latch, lock, budget, …).
+
+    Where the answer is no already, nothing is run. Blocks for as long as npu-smi may take.
+    """
+    if decide(rules, known).reason not in {None, "npus_unknown"}:
+        return known
+    npus, error, exporter_error = look_at_npus(npu_smi, exporter)
+    nodes = device_nodes()
+    where = place()
+    everyone, why = sees_all(
+        where, exporter_believed=exporter is not None and exporter_error is None
+    )
+    return replace(
+        known,
+        npus=npus,
+        npus_error=error,
+        exporter_error=exporter_error,
+        place=where,
+        nodes=frozenset(nodes),
+        holders=None if known.emulated else open_devices(nodes),
+        sees_all=everyone,
+        sees_all_why=why,
+        load=load_a_cpu(),
+    )
+
+
 def _try(read: Callable[[], Npus]) -> tuple[Npus | None, str | None]:
     try:
         return read(), None
@@ -135,8 +176,8 @@ def merged(shown: Npus, counted: Npus) -> Npus:
 
     def busier(chip: Chip) -> Chip:
         other = counts.get(chip.phy_id)
-        if other is None:
-            return chip
+        if other is None:  # the one that sees everything didn't speak of it
+            return replace(chip, processes=chip.processes or None)
         known = [n for n in (chip.processes, other.processes) if n is not None]
         health = chip.health if other.health in {"OK", "unknown"} else other.health
         return replace(chip, processes=max(known, default=None), health=health)

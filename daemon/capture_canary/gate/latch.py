@@ -32,12 +32,14 @@ class LatchStore(Protocol):
 
     def load(self) -> LatchState:
         """The state; a fresh one where there is none."""
+        ...
 
     def save(self, state: LatchState) -> None:
         """Keeps it; an OSError where that failed."""
 
     def how_to_unlatch(self) -> str:
         """What an operator does, as a half sentence."""
+        ...
 
 
 class LatchFile:

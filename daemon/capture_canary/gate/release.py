@@ -53,16 +53,19 @@ def released(
 
 
 def wait_released(
-    compare: Callable[[Npus], Released], look: Callable[[], Npus], stop: threading.Event
+    compare: Callable[[Npus], Released],
+    look: Callable[[], Npus],
+    stop: threading.Event,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Released:
     """Looks every second until the chips are back, 30 s have gone, or `stop` is set. Blocks."""
-    end = time.monotonic() + RELEASE_SECONDS
+    end = clock() + RELEASE_SECONDS
     while True:
         try:
             answer = compare(look())
         except NpusUnknownError as error:
             answer = _no(str(error))
-        if answer.ok or time.monotonic() >= end or stop.wait(_LOOK_EVERY):
+        if answer.ok or clock() >= end or stop.wait(_LOOK_EVERY):
             return answer
 
 

@@ -60,7 +60,8 @@ def _get(url: str, deadline: float) -> str:
         raise ValueError("not an http(s) address")
     connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=deadline)
     # Timeouts count from one byte to the next; a page that drips is ended by this.
-    watchdog = threading.Timer(deadline, _shut, [connection])
+    late = threading.Event()
+    watchdog = threading.Timer(deadline, _shut, [connection, late])
     watchdog.daemon = True
     watchdog.start()
     try:
@@ -70,15 +71,19 @@ def _get(url: str, deadline: float) -> str:
         if response.status != http.client.OK:
             raise ValueError(f"HTTP status {response.status}")
         body: bytes = response.read(_LIMIT + 1)
+        missing = response.length
     finally:
         watchdog.cancel()
         connection.close()
     if len(body) > _LIMIT:
         raise ValueError(f"over {_LIMIT} bytes")
+    if missing or late.is_set():  # half a page must not pass for a whole one
+        raise ValueError(f"the page broke off after {len(body)} bytes")
     return body.decode("utf-8", "replace")
 
 
-def _shut(connection: http.client.HTTPConnection) -> None:
+def _shut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
+    late.set()
     if connection.sock is not None:
         with contextlib.suppress(OSError):
             connection.sock.shutdown(socket.SHUT_RDWR)

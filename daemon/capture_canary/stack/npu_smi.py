@@ -102,7 +102,7 @@ class _Table:
         if idle and len(cells) == 1:
             self._idle.add(int(idle[1]))
             return True
-        process = self._process(cells) if line.endswith("|") else None
+        process = self._process(_split(line)) if line.endswith("|") else None
         if process is None or len(self._processes) >= _MAX_PROCESSES:
             self._processes_readable = False
             return False
@@ -151,12 +151,13 @@ class _Table:
         )
         return True
 
-    def _process(self, cells: list[str]) -> Process | None:
+    def _process(self, pieces: list[str]) -> Process | None:
         tail = self._columns - 3  # memory, and the pid in the container where there is that column
-        if tail < 1 or len(cells) < self._columns:
+        if tail < 1 or len(pieces) < self._columns:
             return None
-        ids = _CHIP.fullmatch(cells[0])
-        pid, name, rest = cells[1], "|".join(cells[2:-tail]), cells[-tail:]
+        ids = _CHIP.fullmatch(pieces[0].strip())
+        name = "|".join(pieces[2:-tail])
+        pid, *rest = (piece.strip() for piece in [pieces[1], *pieces[-tail:]])
         inner = rest[1] if len(rest) > 1 else "NA"
         if ids is None or not _is_number(pid) or not _is_number(rest[0], "NA"):
             return None
@@ -196,8 +197,12 @@ class _Table:
         )
 
 
+def _split(line: str) -> list[str]:
+    return line.removeprefix("|").removesuffix("|").split("|")
+
+
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+    return [cell.strip() for cell in _split(line)]
 
 
 def _is_number(text: str, *others: str) -> bool:

@@ -1,0 +1,1 @@
+"""What serving containers print about their captures: followed, read, and at most a suspicion."""

@@ -1,0 +1,305 @@
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from capture_canary.gate.choose import choose
+from capture_canary.gate.decide import decide
+from capture_canary.gate.model import Holders, Rules, Snapshot, explain
+from capture_canary.stack.npus import Chip, Npus, Process
+
+IDLE = 3143
+
+
+def chip(phy_id: int, **changes: object) -> Chip:
+    fields: dict[str, object] = {
+        "npu": phy_id // 2,
+        "chip": phy_id % 2,
+        "phy_id": phy_id,
+        "name": "Ascend910",
+        "health": "OK",
+        "bus_id": None,
+        "hbm_used_mb": IDLE,
+        "hbm_total_mb": 65536,
+        "aicore": 0,
+        "processes": 0,
+    }
+    return Chip(**(fields | changes))  # type: ignore[arg-type]
+
+
+def busy(phy_id: int) -> Process:
+    return Process(
+        npu=phy_id // 2,
+        chip=phy_id % 2,
+        phy_id=phy_id,
+        pid=412007,
+        pid_in_container=None,
+        name="VLLMWorker_TP",
+        memory_mb=54980,
+    )
+
+
+def npus(*chips: Chip, processes: tuple[Process, ...] = ()) -> Npus:
+    return Npus(source="npu-smi info", version="25.5.1", chips=chips, processes=processes)
+
+
+A3 = npus(*(chip(n) for n in range(4)))
+FREE = Snapshot(
+    npus=A3,
+    nodes=frozenset({0, 1, 2, 3}),
+    sees_all=True,
+    cann="8.5.0",
+    driver="25.5.1",
+    soc="a3",
+    load=0.05,
+    last_probe_age=6 * 3600.0,
+)
+
+
+def facts(**changes: object) -> Snapshot:
+    return replace(FREE, **changes)
+
+
+def with_chips(*chips: Chip, processes: tuple[Process, ...] = ()) -> Snapshot:
+    return facts(npus=npus(*chips, processes=processes))
+
+
+def test_a_free_node_may_be_probed_on_one_card() -> None:
+    decision = decide(Rules(), FREE)
+    assert decision.allowed
+    assert decision.reason is None
+    assert decision.devices == (0, 1)
+    assert all(check.ok for check in decision.checks)
+
+
+REFUSALS: list[tuple[str, Snapshot]] = [
+    ("paused", facts(paused="paused: true in the configuration")),
+    ("latched", facts(latched="2 device errors in a row")),
+    ("locked", facts(locked="pid 4 holds the lock")),
+    ("budget", facts(spent_device_seconds=1700.0)),
+    ("npus_unknown", facts(npus=None, npus_error="npu-smi info: not done in 10 s")),
+    ("npus_unknown", facts(npus=npus())),
+    ("not_ours", facts(nodes=frozenset())),
+    ("not_ours", facts(nodes=frozenset({3}))),
+    ("not_ours", facts(place="privileged")),
+    ("not_ours", facts(place="host")),
+    ("unhealthy", with_chips(chip(0), chip(1, health="Alarm"))),
+    ("unhealthy", with_chips(chip(0), chip(1, health="Warning"))),
+    ("driver_mismatch", facts(cann="9.1.0", driver="25.0.rc1")),
+    ("busy", with_chips(chip(0, processes=1), chip(1, processes=1))),
+    ("busy", with_chips(chip(0), chip(1), processes=(busy(1),))),
+    ("busy", facts(holders=Holders(pids={0: (7,), 1: (7,), 2: (8,)}, complete=False, why=""))),
+    ("holders_unseen", with_chips(chip(0), chip(1, processes=None))),
+    ("holders_unseen", with_chips(chip(0), chip(1, hbm_used_mb=58211))),
+    ("holders_unseen", with_chips(chip(0), chip(1, aicore=37))),
+    ("holders_unseen", facts(sees_all=False, sees_all_why="an ordinary container")),
+    ("hbm", with_chips(chip(0), chip(1, hbm_used_mb=None))),
+    ("hbm", with_chips(chip(0), chip(1, hbm_total_mb=6000))),
+    ("node_busy", facts(load=0.5)),
+]
+
+
+@pytest.mark.parametrize(("reason", "snapshot"), REFUSALS)
+def test_refuses_with_its_reason(reason: str, snapshot: Snapshot) -> None:
+    decision = decide(Rules(), snapshot)
+    assert not decision.allowed
+    assert decision.reason == reason
+    assert decision.devices == ()
+    asked = [check.ok for check in decision.checks]
+    assert asked.index(False) == len([ok for ok in asked if ok])
+    assert all(ok is None for ok in asked[asked.index(False) + 1 :])
+
+
+def test_too_many_streams_for_the_chip() -> None:
+    decision = decide(Rules(probe_streams=1900), FREE)
+    assert decision.reason == "streams"
+
+
+def test_an_unknown_soc_s_streams_are_said_to_be_unknown() -> None:
+    decision = decide(Rules(), facts(soc=None))
+    assert decision.allowed
+    assert "not known" in next(c.detail for c in decision.checks if c.name == "streams")
+
+
+def test_unknown_versions_are_said_and_do_not_refuse() -> None:
+    decision = decide(Rules(), facts(cann=None, driver=None))
+    assert decision.allowed
+    assert "CANN's version is not known" in next(
+        c.detail for c in decision.checks if c.name == "driver"
+    )
+
+
+def test_an_operator_may_overrule_the_driver_table() -> None:
+    assert decide(Rules(any_driver=True), facts(cann="9.1.0", driver="25.0.1")).allowed
+
+
+@pytest.mark.parametrize("place", ["host", "privileged"])
+def test_unmanaged_takes_every_free_chip(place: str) -> None:
+    snapshot = facts(place=place, nodes=frozenset())
+    assert decide(Rules(unmanaged=True), snapshot).devices == (0, 1)
+
+
+def test_only_chips_that_are_ours_are_taken() -> None:
+    decision = decide(Rules(), facts(nodes=frozenset({1, 2, 3})))
+    assert decision.devices == (2, 3)
+
+
+def test_free_chips_are_probed_beside_a_busy_card() -> None:
+    servers = (busy(0), busy(1))
+    used = [chip(0, processes=1, hbm_used_mb=58211), chip(1, processes=1, hbm_used_mb=58211)]
+    decision = decide(Rules(), with_chips(*used, chip(2), chip(3), processes=servers))
+    assert decision.devices == (2, 3)
+
+
+def test_idle_only_leaves_a_card_alone_whose_other_chip_serves() -> None:
+    chips = [chip(0, processes=1), chip(1), chip(2, processes=1), chip(3)]
+    snapshot = with_chips(*chips, processes=(busy(0), busy(2)))
+    assert decide(Rules(), snapshot).reason == "node_busy"
+    late = replace(snapshot, last_probe_age=13 * 3600.0)
+    assert decide(Rules(policy="prefer-idle"), late).devices == (1, 3)
+
+
+def test_exclusive_chips_that_are_quiet_may_be_probed_with_holders_unseen() -> None:
+    rules = Rules(assume_exclusive=True)
+    assert decide(rules, facts(sees_all=False)).allowed
+    loud = replace(with_chips(chip(0), chip(1, hbm_used_mb=58211)), sees_all=False)
+    assert decide(rules, loud).reason == "holders_unseen"
+    unknown = replace(with_chips(chip(0), chip(1, processes=None)), sees_all=False)
+    assert decide(rules, unknown).reason == "holders_unseen"
+
+
+def test_a_complete_proc_scan_stands_in_for_the_process_table() -> None:
+    scan = Holders(pids={}, complete=True, why="hostPID")
+    chips = [chip(n, processes=None) for n in range(4)]
+    snapshot = replace(with_chips(*chips), holders=scan, sees_all=False)
+    assert decide(Rules(), snapshot).allowed
+
+
+def test_idle_hbm_of_large_chips_is_more() -> None:
+    big = [chip(n, npu=n, hbm_used_mb=5415, hbm_total_mb=131072) for n in range(2)]
+    assert decide(Rules(), replace(with_chips(*big), soc="950")).allowed
+    small = [chip(n, hbm_used_mb=5415) for n in range(2)]
+    assert decide(Rules(), with_chips(*small)).reason == "holders_unseen"
+
+
+@pytest.mark.parametrize(
+    ("hours", "load", "allowed"),
+    [(0.1, 0.19, True), (0.1, 0.3, False), (4, 0.39, True), (4, 0.41, False), (12, 9.0, True)],
+)
+def test_patience_ends_with_the_age_of_the_last_probe(
+    hours: float, load: float, *, allowed: bool
+) -> None:
+    snapshot = facts(load=load, last_probe_age=hours * 3600)
+    assert decide(Rules(policy="prefer-idle"), snapshot).allowed is allowed
+    assert decide(Rules(), snapshot).allowed is (load <= 0.2)
+
+
+def test_a_chip_without_a_number_is_never_taken() -> None:
+    nameless = [chip(0), replace(chip(1), phy_id=None)]
+    for rules in (Rules(), Rules(unmanaged=True)):
+        assert decide(rules, with_chips(*nameless)).reason == "not_ours"
+
+
+def test_an_emulated_node_needs_no_device_nodes() -> None:
+    decision = decide(
+        Rules(), facts(emulated=True, nodes=frozenset(), sees_all=False, place="host")
+    )
+    assert decision.allowed
+
+
+def test_explains_every_check() -> None:
+    text = explain(decide(Rules(), facts(nodes=frozenset({3}))))
+    assert "No probe now (not_ours)" in text
+    assert "davinci0" in text
+    assert "not asked" in text
+    for check in decide(Rules(), FREE).checks:
+        assert check.name in text
+
+
+CHIPS = st.builds(
+    chip,
+    phy_id=st.integers(0, 7),
+    health=st.sampled_from(["OK", "OK", "OK", "Alarm"]),
+    hbm_used_mb=st.sampled_from([None, IDLE, IDLE, IDLE, 58211]),
+    aicore=st.sampled_from([None, 0, 0, 37]),
+    processes=st.sampled_from([None, 0, 0, 0, 1]),
+)
+SNAPSHOTS = st.builds(
+    facts,
+    npus=st.lists(CHIPS, max_size=8, unique_by=lambda c: c.phy_id).map(lambda c: npus(*c)),
+    nodes=st.frozensets(st.integers(0, 7)),
+    sees_all=st.booleans(),
+    emulated=st.booleans(),
+    place=st.sampled_from(["host", "container", "privileged"]),
+    load=st.sampled_from([None, 0.0, 0.5, 5.0]),
+    last_probe_age=st.sampled_from([None, 0.0, 1e5, 1e9]),
+    holders=st.none()
+    | st.builds(
+        Holders,
+        pids=st.dictionaries(st.integers(0, 7), st.just((9,))),
+        complete=st.booleans(),
+        why=st.just(""),
+    ),
+)
+RULES = st.builds(
+    Rules,
+    devices=st.integers(2, 4),
+    unmanaged=st.booleans(),
+    assume_exclusive=st.booleans(),
+    policy=st.sampled_from(["idle-only", "prefer-idle"]),
+)
+
+
+@given(RULES, SNAPSHOTS)
+def test_no_policy_ever_takes_a_chip_that_somebody_may_hold(
+    rules: Rules, snapshot: Snapshot
+) -> None:
+    decision = decide(rules, snapshot)
+    assert decision.allowed == (decision.reason is None)
+    assert explain(decision)
+    if not decision.allowed:
+        return
+    assert snapshot.npus is not None
+    assert len(set(decision.devices)) == rules.devices
+    by_number = {c.phy_id: c for c in snapshot.npus.chips}
+    complete = snapshot.holders is not None and snapshot.holders.complete
+    for n in decision.devices:
+        taken = by_number[n]
+        assert taken.health == "OK"
+        assert not taken.processes
+        assert taken.processes == 0 or complete
+        assert not taken.aicore
+        assert taken.hbm_used_mb == IDLE
+        assert snapshot.holders is None or n not in snapshot.holders.pids
+        assert rules.unmanaged or snapshot.emulated or n in snapshot.nodes
+        assert snapshot.sees_all or snapshot.emulated or complete or rules.assume_exclusive
+
+
+def numbers(*given: int, **changes: object) -> list[Chip]:
+    return [chip(n, **changes) for n in given]
+
+
+@pytest.mark.parametrize(
+    ("free", "count", "expected"),
+    [
+        ([0, 1, 2, 3], 2, [0, 1]),
+        ([1, 2, 3], 2, [2, 3]),
+        ([1, 3], 2, [1, 3]),
+        ([1, 2, 4, 5, 6, 7], 4, [4, 5, 6, 7]),
+        ([0, 1, 2, 3, 4], 3, [0, 1, 2]),
+    ],
+)
+@pytest.mark.parametrize(
+    "source", [numbers, lambda *n: numbers(*n, npu=None)], ids=["card known", "card guessed"]
+)
+def test_whole_cards_first(
+    free: list[int], count: int, expected: list[int], source: Callable[..., list[Chip]]
+) -> None:
+    assert choose(source(*free), source(*range(8)), count, "a3") == expected
+
+
+def test_an_a2_has_a_chip_a_card() -> None:
+    chips = [chip(n, npu=n, chip=0) for n in range(4)]
+    assert choose(chips[1:], chips, 2, "a2") == [1, 2]
