@@ -93,7 +93,7 @@ _KEYS: dict[str, tuple[Callable[[str], str | int | None], str]] = {
     "cann": (_version, "a version from 8.0 on, e.g. 8.5.0 or 9.1.0-beta.1"),
     "hcomm": (_hcomm, f"a version from 8.0 on, or {PR_2405}"),
     "soc": (_soc, "a2, a3 or 950"),
-    "npus": (_count(1, 64), "1 to 64"),
+    "npus": (_count(0, 64), "0 to 64"),
     "hbm": (_size, "a size from 1MiB to 1TiB, e.g. 64GiB"),
     "peers": (_count(0, 1023), "0 to 1023"),
     "scratch": (_count(0, 1), "0 or 1"),

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import plotext
-from rich.console import Console, Group
+from rich import box
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from capture_canary.model import ArmName, Estimate, Report, Series, VerdictName
+from capture_canary.model import ArmName, Report, Series, VerdictName
 from capture_canary.probe.measure import ArmStarted, Observer
 from capture_canary.probe.messages import Captured, Kind, Record
 from capture_canary.trend.growth import copies_growth, seconds_growth
@@ -25,7 +26,8 @@ ARMS: dict[ArmName, str] = {
     "aiv": "AIV",
     "ai_cpu": "AI_CPU",
 }
-_PLOT_WIDTH, _PLOT_HEIGHT = 60, 12
+_COLOURS: dict[ArmName, str] = {"as_configured": "red", "aiv": "cyan", "ai_cpu": "orange"}
+_PLOT_WIDTH, _PLOT_HEIGHT = 58, 12
 
 
 @contextmanager
@@ -63,52 +65,46 @@ def show(console: Console, report: Report) -> None:
     if report.series:
         console.print(_table(report))
     if worst is not None:
-        console.print(_plots(report, worst))
+        console.print(_plots(report, worst, console.width))
     console.print(_verdict(report))
 
 
 def _table(report: Report) -> Table:
-    table = Table(title=_title(report), title_justify="left", expand=False)
-    for heading in ("arm", "mode", "collective", "graphs"):
-        table.add_column(heading)
-    for heading in (
-        "k",
-        "captures",
-        "copies 2nd → last",
-        "more each",
-        "ms 2nd → last",
-        "more each",
-    ):
-        table.add_column(heading, justify="right")
+    table = Table(
+        title=_title(report),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for heading in ("arm", "graphs"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("n", "H2D copies", "each", "ms", "each"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for series in worst_ranks(report.series):
         copies, seconds = copies_growth(series), seconds_growth(series)
         table.add_row(
             ARMS[series.arm],
-            series.mode or "default",
-            series.collective,
-            series.graphs,
-            "?" if series.collectives is None else str(series.collectives),
+            f"{series.collective} {series.graphs}",
             str(len(series.captures)),
             _span([capture.h2d_copies for capture in series.captures]),
-            "not counted" if copies is None else _growth(copies, 1, ",.0f"),
+            "?" if copies is None else f"{copies.estimate:+,.0f}",
             _span([capture.seconds * 1e3 for capture in series.captures], ".2f"),
-            "too few" if seconds is None else _growth(seconds, 1e3, ".3f"),
+            "?" if seconds is None else f"{seconds.estimate * 1e3:+.3f}",
         )
     return table
 
 
 def _title(report: Report) -> str:
     what = [f"{name} {fact.value}" for name, fact in report.stack.items() if fact.value]
-    return f"{'EMULATED ' if report.emulated else ''}{', '.join(what)}"
+    counts = {series.collectives for series in report.series}
+    k = f"; {counts.pop()} collectives a graph" if len(counts) == 1 else ""
+    return f"{'EMULATED ' if report.emulated else ''}{', '.join(what)}{k}"
 
 
 def _span(values: Sequence[float | None], form: str = ",.0f") -> str:
     known = [value for value in values[1:] if value is not None]
     return f"{known[0]:{form}} → {known[-1]:{form}}" if known else "-"
-
-
-def _growth(growth: Estimate, unit: float, form: str) -> str:
-    return f"{growth.estimate * unit:+{form}}"
 
 
 def worst_ranks(series: Sequence[Series]) -> list[Series]:
@@ -125,39 +121,55 @@ def _total(series: Series) -> int:
     return sum(capture.h2d_copies or 0 for capture in series.captures)
 
 
-def _plots(report: Report, worst: Series) -> Table:
-    """Two curves beside each other: copies and time per capture, arms in one plot, of the worst kind."""
+def _plots(report: Report, worst: Series, width: int) -> RenderableType:
+    """Two curves, beside each other where there is room: copies and time per capture of the worst kind, every arm."""
     arms = [
         one
         for one in worst_ranks(report.series)
         if (one.collective, one.graphs) == (worst.collective, worst.graphs)
     ]
-    grid = Table.grid(padding=(0, 2))
+    beside = width >= 2 * _PLOT_WIDTH + 2
+    size = _PLOT_WIDTH if beside else min(width, 2 * _PLOT_WIDTH)
     copies = _plot(
-        "H2D copies per capture", [(s, [c.h2d_copies for c in s.captures]) for s in arms]
+        "H2D copies per capture", [(s, [c.h2d_copies for c in s.captures]) for s in arms], size
     )
-    times = _plot("ms per capture", [(s, [c.seconds * 1e3 for c in s.captures]) for s in arms])
+    times = _plot(
+        "ms per capture", [(s, [c.seconds * 1e3 for c in s.captures]) for s in arms], size
+    )
+    if not beside:
+        return Group(copies, times)
+    grid = Table.grid(padding=(0, 2))
     grid.add_row(copies, times)
     return grid
 
 
-def _plot(title: str, curves: Sequence[tuple[Series, Sequence[float | None]]]) -> Text:
+def _plot(title: str, curves: Sequence[tuple[Series, Sequence[float | None]]], width: int) -> Text:
     plotext.clear_figure()
-    plotext.theme("pro")
-    plotext.plot_size(_PLOT_WIDTH, _PLOT_HEIGHT)
+    plotext.theme("clear")
+    plotext.plot_size(width, _PLOT_HEIGHT)
     plotext.title(title)
+    plotext.xlabel("capture")
     for series, values in curves:
         # Capture 1 carries set-up and would set the scale.
         points = [(n, v) for n, v in enumerate(values, 1) if v is not None and n > 1]
         if points:
-            plotext.plot(*zip(*points, strict=True), marker="braille", label=ARMS[series.arm])
-    return Text.from_ansi(plotext.build())
+            plotext.plot(
+                *zip(*points, strict=True),
+                marker="braille",
+                color=_COLOURS[series.arm],
+                label=ARMS[series.arm],
+            )
+    plotext.ylim(0, None)
+    return Text.from_ansi(plotext.build(), no_wrap=True)
 
 
 def _verdict(report: Report) -> Panel:
     style = _STYLES[report.verdict]
     heading = report.verdict.upper() + (f" ({report.cause})" if report.cause else "")
-    lines = [Text(heading, style=f"bold {style}"), Text(report.reason)]
+    lines = [
+        Text(heading, style=f"bold {style}"),
+        Text(f"{report.reason[:1].upper()}{report.reason[1:]}."),
+    ]
     if report.impact and report.impact.seconds_per_load is not None:
         lines.append(
             Text(

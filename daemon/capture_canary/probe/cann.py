@@ -66,16 +66,16 @@ class Cann:
         function.restype = ctypes.c_int32
         code: int = function(*args)
         if code != 0:
-            raise CannError(f"{name} returned {code}{self._explain(name)}", code)
+            raise CannError(f"{name} returned {code}{self._explain(name, code)}", code)
 
-    def _explain(self, name: str) -> str:
-        """Return what CANN itself says of the last error, for the reason that an operator reads."""
+    def _explain(self, name: str, code: int) -> str:
+        """Return what CANN itself says of an error, for the reason that an operator reads."""
+        said = []
         if name.startswith("Hccl"):
-            return ""
-        recent = self._acl.aclGetRecentErrMsg
-        recent.restype = ctypes.c_char_p
-        text = recent() or b""
-        return f": {text.decode(errors='replace').strip()[:300]}" if text.strip() else ""
+            said.append(_text(self._hccl.HcclGetErrorString, code))
+        said.append(_text(self._acl.aclGetRecentErrMsg))
+        text = ": ".join(part for part in said if part)
+        return f": {text[:400]}" if text else ""
 
     def open(self, device: int) -> None:
         """Initialise ACL and take an NPU (numbered as ASCEND_RT_VISIBLE_DEVICES leaves them)."""
@@ -95,9 +95,7 @@ class Cann:
 
     def soc_name(self) -> str:
         """Return the SoC's name, e.g. Ascend910_9391 on A3."""
-        function = self._acl.aclrtGetSocName
-        function.restype = ctypes.c_char_p
-        return (function() or b"").decode(errors="replace")
+        return _text(self._acl.aclrtGetSocName)
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the loaded packages, of those that answer (aclsysGetVersionStr: since 8.5)."""
@@ -229,6 +227,12 @@ class Cann:
             communicator,
             stream,
         )
+
+
+def _text(function: Any, *args: int) -> str:
+    """Return the C string of a function as one line."""
+    function.restype = ctypes.c_char_p
+    return " ".join((function(*args) or b"").decode(errors="replace").split())
 
 
 def _load(path: Path) -> ctypes.CDLL:

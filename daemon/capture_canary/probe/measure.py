@@ -191,7 +191,9 @@ class Probe:
         if arm != "aiv":
             return self._settings.kinds
         grown = stop.growing_kinds(self._series())
-        return tuple(kind for kind in self._settings.kinds if (kind.collective, kind.graphs) in grown)
+        return tuple(
+            kind for kind in self._settings.kinds if (kind.collective, kind.graphs) in grown
+        )
 
     def _series(self) -> list[Series]:
         return [series for arm in self._arms for series in arm.series()]

@@ -35,6 +35,8 @@ MAX_OUTPUT = 8 << 20
 """Bytes of records or of stderr after which a child counts as flooding: a long probe writes under 1 MiB."""
 CANCEL_GRACE = 1.0
 """Seconds that a cancelled child has to end in good order; the daemon promises its own end within 2 s."""
+LEADER_LEAD = 0.5
+"""Seconds by which the leader gives up before its runner: it can say which rank did not answer, and in which step."""
 CANCELLED = "it was cancelled"
 TIMED_OUT = "it did not end within its deadline"
 _STDERR_TAIL = 2000
@@ -165,7 +167,8 @@ class _Watch:
 
     def start(self, spec: Spec) -> None:
         with contextlib.suppress(BrokenPipeError):  # its death is noticed by its records
-            self._stdin.write(encode(spec))
+            own = max(spec.deadline_seconds - LEADER_LEAD, spec.deadline_seconds / 2)
+            self._stdin.write(encode(msgspec.structs.replace(spec, deadline_seconds=own)))
             self._stdin.flush()
 
     def read(self) -> None:

@@ -124,7 +124,7 @@ static bool parseValue(int key, const char *value, emuSettings *settings) {
         case KEY_CANN: return parseVersion(value, settings->cann, sizeof settings->cann);
         case KEY_HCOMM: return parseHcomm(value, settings);
         case KEY_SOC: return parseSoc(value, &settings->soc);
-        case KEY_NPUS: return parseCount(value, 1, EMU_MAX_CHIPS, &settings->npus);
+        case KEY_NPUS: return parseCount(value, 0, EMU_MAX_CHIPS, &settings->npus);
         case KEY_HBM: return parseBytes(value, &settings->hbm);
         case KEY_PEERS: return parseCount(value, 0, 1023, &settings->peers);
         case KEY_SCRATCH: return parseCount(value, 0, 1, &settings->scratch);
@@ -137,7 +137,7 @@ int emuSettingsParse(const char *text, emuSettings *settings, char *error, size_
         [KEY_CANN] = {"cann", "a version from 8.0 on, e.g. 8.5.0 or 9.1.0-beta.1"},
         [KEY_HCOMM] = {"hcomm", "a version from 8.0 on, or 9.1.0-pr2405"},
         [KEY_SOC] = {"soc", "a2, a3 or 950"},
-        [KEY_NPUS] = {"npus", "1 to 64"},
+        [KEY_NPUS] = {"npus", "0 to 64"},
         [KEY_HBM] = {"hbm", "a size from 1MiB to 1TiB, e.g. 64GiB"},
         [KEY_PEERS] = {"peers", "0 to 1023"},
         [KEY_SCRATCH] = {"scratch", "0 or 1"},

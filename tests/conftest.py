@@ -1,0 +1,20 @@
+"""What every test gets: an emulated node of its own, and real components or a named reason to skip."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test an emulated node of its own: others' processes, HBM and streams are not on it."""
+    node = tmp_path / "node"
+    monkeypatch.setenv("CAPTURE_CANARY_EMULATE_NODE", str(node))
+    for name in [*os.environ]:
+        if (
+            name.startswith(("HCCL_", "CAPTURE_CANARY_EMULATE"))
+            and name != "CAPTURE_CANARY_EMULATE_NODE"
+        ):
+            monkeypatch.delenv(name)
+    return node
