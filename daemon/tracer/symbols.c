@@ -11,7 +11,7 @@ typedef void *dlsymFunction(void *handle, const char *name);
 _Atomic bool tracerSecondCann;
 static _Atomic(dlsymFunction *) realDlsym;
 
-/* The libraries that hold CANN's functions, for clients whose own dependencies do not lead there. */
+/* The libraries that hold CANN's functions, wherever and however they were loaded. */
 static const char *const cannLibraries[] = {"libacl_rt.so", "libascendcl.so", "libhccl.so", "libhcomm.so"};
 
 static dlsymFunction *dlsymReal(void) {
@@ -62,7 +62,13 @@ static bool ours(const tracerSymbol *symbol, const void *found) {
     return found == symbol->global_entry || found == symbol->handle_entry;
 }
 
-/* What `name` is for the object around `address` and its dependencies, leaving ourselves out. */
+static const void *baseOf(const void *address) {
+    Dl_info info;
+    return address != NULL && dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
+}
+
+/* What a function is to the dependencies of the object around `address`. Not to that object itself: another preloaded
+ * library that asks what comes after its own function must not be sent back to it. */
 static void *findFrom(const tracerSymbol *symbol, const void *address) {
     void *library = libraryOf(address);
     if (library == NULL) {
@@ -70,7 +76,7 @@ static void *findFrom(const tracerSymbol *symbol, const void *address) {
     }
     void *found = findIn(library, symbol->name);
     dlclose(library);
-    return ours(symbol, found) ? NULL : found;
+    return ours(symbol, found) || baseOf(found) == baseOf(address) ? NULL : found;
 }
 
 static void *findInCann(const tracerSymbol *symbol) {
@@ -96,10 +102,10 @@ void *tracerFindGlobal(enum tracerFunction function, const void *caller) {
     /* RTLD_NEXT first, to keep what else is preloaded in the chain; it sees nothing of a CANN loaded RTLD_LOCAL. */
     target = findIn(RTLD_NEXT, symbol->name);
     if (target == NULL) {
-        target = findFrom(symbol, caller);
+        target = findInCann(symbol);
     }
     if (target == NULL) {
-        target = findInCann(symbol);
+        target = findFrom(symbol, caller);
     }
     if (target == NULL) {
         target = atomic_load_explicit(&symbol->handle_target, memory_order_acquire);
@@ -164,7 +170,9 @@ static void *inFrontOf(tracerSymbol *symbol, void *found) {
     if (atomic_compare_exchange_strong(&symbol->handle_target, &known, found) || known == found) {
         return symbol->handle_entry;
     }
-    atomic_store_explicit(&tracerSecondCann, true, memory_order_relaxed);
+    if (!atomic_exchange(&tracerSecondCann, true)) {
+        tracerHeaderChanged();
+    }
     return found; /* an entry leads to one place only */
 }
 
