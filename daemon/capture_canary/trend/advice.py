@@ -1,6 +1,6 @@
 """What to do about a verdict, in a sentence or two."""
 
-from capture_canary.model import Cause, Judgement
+from capture_canary.model import Cause, Judgement, Report
 from capture_canary.stack import exposure
 from capture_canary.trend.impact import negligible
 
@@ -42,12 +42,12 @@ _BY_CAUSE: dict[Cause, str] = {
 
 
 def remedy(
-    judgement: Judgement, *, soc: str | None, mode: str | None, hcomm: str | None = None
+    judgement: Judgement | Report, *, soc: str | None, mode: str | None, hcomm: str | None = None
 ) -> str:
     """Return what an operator can do; an empty text where there is nothing to do.
 
     Args:
-        judgement: the verdict.
+        judgement: the verdict, or the report that has it.
         soc: name or family of the SoC.
         mode: the expansion mode in force.
         hcomm: its version.
@@ -64,7 +64,7 @@ def remedy(
     return f"Remove what kept the measurement from its end, then probe again; until then nothing is known{said}."
 
 
-def _resource_list(judgement: Judgement, *, soc: str | None, mode: str | None) -> str:
+def _resource_list(judgement: Judgement | Report, *, soc: str | None, mode: str | None) -> str:
     """The fix is a newer CANN; what helps until then depends on the SoC."""
     if negligible(judgement.impact):
         return (

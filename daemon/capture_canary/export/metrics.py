@@ -1,0 +1,251 @@
+"""Prometheus metrics of a state: families built anew for each scrape, so that nothing outlives what it tells of."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import get_args
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from capture_canary.export.state import FailureReason, State, cumulative
+from capture_canary.model import Estimate, Evidence, Report, Stack, VerdictName
+from capture_canary.stack.exposure import exposure, mitigates
+from capture_canary.stack.identity import PARTS, stack_id
+from capture_canary.trend import growth
+
+PREFIX = "capture_canary_"
+MAX_REASONS = 20
+"""Reasons to skip a probe that get a series of their own; the gate has fewer."""
+MAX_LABEL = 64
+"""Characters of a label's value that comes from files, calls or settings."""
+_CACHED = "Of the last probe: probes are too dear to run at each scrape."
+
+
+class StateCollector(Collector):
+    """Asks for the state at each scrape."""
+
+    def __init__(self, state: Callable[[], State]) -> None:
+        """Export what `state` returns."""
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        state = self._state()
+        yield from _identity(state)
+        yield _verdicts(state)
+        yield from _growths(state)
+        yield from _consequences(state)
+        yield from _copies(state)
+        yield from _probes(state)
+        yield from _configuration(state)
+
+    def describe(self) -> list[Metric]:
+        """Name nothing in advance: registering must not need a state."""
+        return []
+
+
+def _identity(state: State) -> Iterator[Metric]:
+    yield InfoMetricFamily(
+        f"{PREFIX}build",
+        "Version of Capture Canary, and whether all that it exports comes from an emulated node.",
+        value={"version": state.version, "emulated": str(state.emulated).lower()},
+    )
+    info = InfoMetricFamily(
+        f"{PREFIX}stack",
+        "Versions of each stack that a verdict speaks of.",
+        labels=["stack", *PARTS],
+    )
+    stacks = {stack_id(stack): stack for stack in [state.stack, *_stacks(state)]}
+    for name, stack in stacks.items():
+        info.add_metric([name, *(_version(stack, part) for part in PARTS)], {})
+    yield info
+
+
+def _verdicts(state: State) -> Metric:
+    family = _gauge(
+        "verdict",
+        "1 for the verdict in force, 0 for the others; unknown until something was measured.",
+        "stack",
+        "evidence",
+        "verdict",
+    )
+    for evidence in state.sources:
+        report = state.reports.get(evidence)
+        stack = stack_id(report.stack if report else state.stack)
+        found = report.verdict if report else "unknown"
+        for name in get_args(VerdictName):
+            family.add_metric([stack, evidence, name], float(name == found))
+    return family
+
+
+def _growths(state: State) -> Iterator[Metric]:
+    labels = ("stack", "arm", "evidence")
+    worst = "of the series that grows most. " + _CACHED
+    seconds = _gauge(
+        "capture_growth_seconds", f"Seconds that each further capture adds, {worst}", *labels
+    )
+    lower = _gauge("capture_growth_lower_seconds", f"Lower bound of that growth, {worst}", *labels)
+    upper = _gauge("capture_growth_upper_seconds", f"Upper bound of that growth, {worst}", *labels)
+    copies = _gauge(
+        "rtmemcpy_growth", f"H2D copies that each further capture adds, {worst}", *labels
+    )
+    first = _gauge("rtmemcpy_first", f"H2D copies in the first capture judged, {worst}", *labels)
+    last = _gauge("rtmemcpy_last", f"H2D copies in the last capture judged, {worst}", *labels)
+    for evidence, report in state.reports.items():
+        for arm in dict.fromkeys(series.arm for series in report.series):
+            values = [stack_id(report.stack), arm, evidence]
+            found = growth.worst(report.series, arm=arm)
+            _add(seconds, values, found.seconds, "estimate")
+            _add(lower, values, found.seconds, "lower")
+            _add(upper, values, found.seconds, "upper")
+            _add(copies, values, found.copies, "estimate")
+            if found.copies is not None and found.series is not None:
+                counts = growth.counted(report.series[found.series])
+                first.add_metric(values, counts[0].copies)
+                last.add_metric(values, counts[-1].copies)
+    yield from (seconds, lower, upper, copies, first, last)
+
+
+def _consequences(state: State) -> Iterator[Metric]:
+    load = _gauge(
+        "load_impact_seconds",
+        "Seconds that the growth adds to one load of a server. " + _CACHED,
+        "stack",
+    )
+    mitigation = _gauge(
+        "mitigation",
+        "Whether the expansion mode in force keeps collectives off the AICPU.",
+        "stack",
+        "mode",
+        "source",
+    )
+    exposed = _gauge(
+        "exposed",
+        "Whether the stack has the fault by its versions; absent where not known.",
+        "stack",
+    )
+    for stack, report in _by_stack(state).items():
+        seconds = _impact(report)
+        if seconds is not None:
+            load.add_metric([stack], seconds)
+        mode = _label(report.mode or "unknown")
+        mitigation.add_metric(
+            [stack, mode, _label(report.mode_source)], float(mitigates(report.mode))
+        )
+        found = exposure(
+            soc=_version(report.stack, "soc"),
+            hcomm=_version(report.stack, "hcomm"),
+            mode=report.mode,
+        )
+        if found.exposed is not None:
+            exposed.add_metric([stack], float(found.exposed))
+    yield from (load, mitigation, exposed)
+
+
+def _copies(state: State) -> Iterator[Metric]:
+    totals = state.totals
+    copies = _counter("rtmemcpy", "H2D copies made while a capture was active.", "evidence")
+    seconds = _counter("rtmemcpy_seconds", "Time spent in those copies.", "evidence")
+    for evidence in state.sources:
+        copies.add_metric([evidence], totals.copies.get(evidence, 0))
+        seconds.add_metric([evidence], totals.copy_seconds.get(evidence, 0.0))
+    durations = HistogramMetricFamily(
+        f"{PREFIX}capture_duration_seconds", "Time from the begin of a capture to its end."
+    )
+    durations.add_metric([], cumulative(totals.capture_buckets), totals.capture_seconds)
+    yield from (copies, seconds, durations)
+
+
+def _probes(state: State) -> Iterator[Metric]:
+    totals = state.totals
+    yield _single_counter("probe_runs", "Probes that were run.", totals.runs)
+    reasons = dict.fromkeys(get_args(FailureReason), 0) | totals.failures
+    yield _by_reason("probe_failures", "Probes that came to no verdict.", reasons)
+    yield _by_reason("probe_skips", "Probes that were due and not run.", totals.skips)
+    yield _single_counter(
+        "probe_device_seconds",
+        "NPU time that probes took: NPUs held times seconds.",
+        totals.device_seconds,
+    )
+    yield _single_counter("probe_captures", "Graphs that probes captured.", totals.captures)
+    yield from _known("probe_duration_seconds", "How long the last probe took.", state.last_seconds)
+    yield from _known("probe_last_run_timestamp_seconds", "End of the last probe.", state.last_run)
+    yield from _known(
+        "probe_last_success_timestamp_seconds",
+        "End of the last probe that came to a verdict.",
+        state.last_success,
+    )
+
+
+def _configuration(state: State) -> Iterator[Metric]:
+    yield from _known(
+        "config_last_reload_successful",
+        "Whether the settings in the file are those in force.",
+        float(state.config_ok),
+    )
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(PREFIX + name, text, labels=labels)
+
+
+def _counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(PREFIX + name, text, labels=labels)
+
+
+def _single_counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(PREFIX + name, text, value=value)
+
+
+def _known(name: str, text: str, value: float | None) -> Iterator[Metric]:
+    """A gauge; nothing where its value is not known yet."""
+    if value is not None:
+        yield GaugeMetricFamily(PREFIX + name, text, value=value)
+
+
+def _by_reason(name: str, text: str, counts: Mapping[str, int]) -> Metric:
+    family = _counter(name, text, "reason")
+    for reason, count in list(counts.items())[:MAX_REASONS]:
+        family.add_metric([_label(reason)], count)
+    return family
+
+
+def _add(
+    family: GaugeMetricFamily, values: list[str], estimate: Estimate | None, field: str
+) -> None:
+    if estimate is not None:
+        family.add_metric(values, getattr(estimate, field))
+
+
+def _stacks(state: State) -> list[Stack]:
+    return [report.stack for report in state.reports.values()]
+
+
+def _by_stack(state: State) -> dict[str, Report]:
+    """The report that speaks for each stack: of two, the one by the better evidence."""
+    order: tuple[Evidence, ...] = ("log", "trace", "probe")
+    return {
+        stack_id(state.reports[evidence].stack): state.reports[evidence]
+        for evidence in order
+        if evidence in state.reports
+    }
+
+
+def _impact(report: Report) -> float | None:
+    """A stack that does not grow costs nothing; what one that was not judged costs is not known."""
+    if report.verdict in ("healthy", "mitigated"):
+        return 0.0
+    return report.impact.seconds_per_load if report.impact else None
+
+
+def _version(stack: Stack, part: str) -> str:
+    return _label((stack[part].value or "") if part in stack else "")
+
+
+def _label(text: str) -> str:
+    return text[:MAX_LABEL]
