@@ -90,7 +90,7 @@ def _table(report: Report) -> Table:
             _span([capture.h2d_copies for capture in series.captures]),
             "?" if copies is None else f"{copies.estimate:+,.0f}",
             _span([capture.seconds * 1e3 for capture in series.captures], ".2f"),
-            "?" if seconds is None else f"{seconds.estimate * 1e3:+.3f}",
+            "?" if seconds is None else f"{seconds.estimate * 1e3:+.2f}",
         )
     return table
 

@@ -89,6 +89,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             last_seconds=seconds if probe else self.last_seconds,
         )
 
+    def with_config(self, *, ok: bool) -> "State":
+        """Return the state once the settings were reread."""
+        return msgspec.structs.replace(self, config_ok=ok)
+
     def after_skip(self, reason: str) -> "State":
         """Return the state once a probe was not run."""
         skips = plus(self.totals.skips, reason)

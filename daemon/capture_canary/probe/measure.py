@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from capture_canary.model import ArmName, Capture, Fact, GraphsFate, Report, Series, Stack
+from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Captured, Collective, Control, Kind, Record, Spec, Started
 from capture_canary.probe.plan import plan
-from capture_canary.probe.runner import run_arm
+from capture_canary.probe.runner import FailureKind, run_arm
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import effective_mode
 from capture_canary.trend import stop, verdict
@@ -126,13 +127,30 @@ class Probe:
     """A probe under way."""
 
     def __init__(
-        self, settings: ProbeSettings, base: Mapping[str, str], *, emulated: bool, observe: Observer
+        self,
+        settings: ProbeSettings,
+        base: Mapping[str, str],
+        *,
+        emulated: bool,
+        observe: Observer,
+        cancel: Cancel | None = None,
+        inherit: tuple[int, ...] = (),
     ) -> None:
-        """Prepare; `base` is the environment that names the CANN (ASCEND_HOME_PATH)."""
+        """Prepare; `base` is the environment that names the CANN, the rest is as `run_arm` takes it."""
         self._settings = settings
         self._base = base
         self._emulated = emulated
         self._observe = observe
+        self._cancel = cancel
+        self._inherit = inherit
+        self.code: int | None = None
+        """What CANN returned, where an arm failed for it."""
+        self.failure: FailureKind | None = None
+        """Why an arm failed, in a word."""
+        self.pids: set[int] = set()
+        """Every process that was a rank."""
+        self.leftover: list[int] = []
+        """Processes that could not be ended."""
         self._deadline = time.monotonic() + settings.budget_seconds
         self._arms: list[_Arm] = []
 
@@ -141,7 +159,7 @@ class Probe:
         wanted = self._settings.arms or ("as_configured",)
         for name in wanted:
             self._run_arm(name, self._settings.kinds)
-        while self._settings.arms is None and (name := self._next()):
+        while self._settings.arms is None and not self._ended() and (name := self._next()):
             self._run_arm(name, self._kinds(name))
         return self._report()
 
@@ -160,8 +178,22 @@ class Probe:
         if left <= 0:
             arm.failure = f"the probe's {self._settings.budget_seconds:g} s were used up"
             return
-        run = run_arm(self._spec(name, kinds, left), self._base, mode=mode, on_record=on_record)
+        run = run_arm(
+            self._spec(name, kinds, left),
+            self._base,
+            mode=mode,
+            on_record=on_record,
+            cancel=self._cancel,
+            inherit=self._inherit,
+        )
         arm.failure = run.failure
+        self.failure = run.kind or self.failure
+        self.code = self.code if run.code is None else run.code
+        self.leftover += run.leftover
+        self.pids |= {record.pid for record in run.records if isinstance(record, Started)}
+
+    def _ended(self) -> bool:
+        return self._cancel is not None and self._cancel.requested
 
     def _spec(self, name: ArmName, kinds: tuple[Kind, ...], seconds: float) -> Spec:
         settings = self._settings

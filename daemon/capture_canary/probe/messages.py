@@ -78,6 +78,9 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     step: str
     reason: str
     code: int | None = None
+    """What CANN returned; None where it was not CANN that said so."""
+    silent: bool = False
+    """It did not answer in time."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):

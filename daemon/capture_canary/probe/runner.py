@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Literal, cast
 
 import msgspec
 
@@ -45,6 +45,9 @@ _POLL = 0.2
 
 WORKER = (sys.executable, "-m", "capture_canary.probe.worker")
 
+FailureKind = Literal["start", "timeout", "child"]
+"""An NPU or CANN could not be had, something hung, or a process died or wrote nonsense."""
+
 OnRecord = Callable[[Record], bool]
 """Called with each record as it arrives; False asks the child to stop."""
 
@@ -55,6 +58,10 @@ class ArmRun(msgspec.Struct, kw_only=True):
     records: list[Record]
     failure: str | None
     """Why it did not run to its end; None where it did, or was asked to stop."""
+    kind: FailureKind | None
+    """The failure in a word, for metrics."""
+    code: int | None
+    """What CANN returned where that is the failure."""
     seconds: float
     leftover: list[int]
     """Processes of it that could not be ended: the NPU may still be held."""
@@ -93,12 +100,14 @@ def run_arm(
     mode: str | None,
     on_record: OnRecord,
     cancel: Cancel | None = None,
+    inherit: tuple[int, ...] = (),
     command: Sequence[str] = WORKER,
 ) -> ArmRun:
     """Run one arm to its end, its stop or its deadline (`spec.deadline_seconds`).
 
-    `cancel`, once requested, gives the child `CANCEL_GRACE` seconds to release its NPUs. `command` is the child, to
-    which the number of the records' file descriptor is added.
+    `cancel`, once requested, gives the child `CANCEL_GRACE` seconds to release its NPUs. `inherit` are descriptors that
+    it keeps open, such as the node's lock. `command` is the child, to which the number of the records' descriptor is
+    added.
     """
     work = Path(tempfile.mkdtemp(prefix="capture-canary-"))
     mark = uuid.uuid4().hex
@@ -112,7 +121,7 @@ def run_arm(
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            pass_fds=(records_write,),
+            pass_fds=(records_write, *inherit),
             env=environment,
             cwd="/",  # `-m` would import from a hostile working directory first
             start_new_session=True,
@@ -127,10 +136,12 @@ def run_arm(
             ended = watch.ended_itself or watch.failure == CANCELLED  # that had its grace
             leftover = (children.sweep if ended else children.end_child)(child, mark)
             watch.close()
-        failure = watch.failure or _why(watch, child.returncode, leftover)
+        failed = next((record for record in watch.records if isinstance(record, Failed)), None)
         return ArmRun(
             records=watch.records,
-            failure=failure,
+            failure=watch.failure or _why(watch, failed, child.returncode, leftover),
+            kind=_kind(watch, failed),
+            code=failed.code if failed else None,
             seconds=time.monotonic() - begin,
             leftover=leftover,
         )
@@ -229,6 +240,11 @@ class _Watch:
             self._stopped = True
             self.stop()
 
+    @property
+    def good(self) -> bool:
+        """Whether the leader ended all its ranks in good order."""
+        return any(isinstance(record, Ended) for record in self.records)
+
     def stop(self) -> None:
         """Ask the child to end in good order: the end of its input says so."""
         with contextlib.suppress(BrokenPipeError):
@@ -243,14 +259,23 @@ def _names(selector: selectors.BaseSelector) -> set[str]:
     return {str(key.data) for key in selector.get_map().values()}
 
 
-def _why(watch: _Watch, status: int | None, leftover: list[int]) -> str | None:
+def _kind(watch: _Watch, failed: Failed | None) -> FailureKind | None:
+    if watch.failure == TIMED_OUT or (failed and failed.silent):
+        return "timeout"
+    if failed and failed.step == "Open":
+        return "start"
+    return None if watch.good else "child"
+
+
+def _why(
+    watch: _Watch, failed: Failed | None, status: int | None, leftover: list[int]
+) -> str | None:
     """Return why a child did not run to its end, from what it left."""
     if leftover:
         return f"processes {leftover} of it could not be ended"
-    for record in watch.records:
-        if isinstance(record, Failed):
-            return f"rank {record.rank} failed in {record.step}: {record.reason}"
-    if any(isinstance(record, Ended) for record in watch.records):
+    if failed:
+        return f"rank {failed.rank} failed in {failed.step}: {failed.reason}"
+    if watch.good:
         return None
     return f"its child ended with status {status}{_tail(watch.stderr)}"
 

@@ -109,7 +109,7 @@ class Leader:
             )
             ready, _, _ = select.select(watched, [], [], self._remaining())
             if not ready:
-                self._lose([*waiting.values()], order, "did not answer in time")
+                self._lose([*waiting.values()], order, "it did not answer in time", silent=True)
             if self._stdin in ready:
                 self._note_stop()
             for channel in ready:
@@ -131,9 +131,12 @@ class Leader:
             raise RanksLostError
         return done
 
-    def _lose(self, numbers: list[int], order: ranks.Order, reason: str) -> NoReturn:
+    def _lose(
+        self, numbers: list[int], order: ranks.Order, reason: str, *, silent: bool = False
+    ) -> NoReturn:
         for number in numbers:
-            failed = Failed(rank=number, step=type(order).__name__, reason=reason)
+            step = type(order).__name__
+            failed = Failed(rank=number, step=step, reason=reason, silent=silent)
             os.write(self._records, encode(failed))
         raise RanksLostError
 

@@ -10,6 +10,7 @@ occupancy of all chips unknown, never free.
 """
 
 import re
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -30,9 +31,15 @@ _HELD = re.compile(r"because the device is used|-8020\b")
 class NpuSmi:
     """The command, ready to be asked."""
 
-    def __init__(self, path: str = "npu-smi", *, deadline: float = 10.0) -> None:
+    def __init__(
+        self,
+        path: str = "npu-smi",
+        *,
+        deadline: float = 10.0,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         """Args: the command, and the seconds it may take."""
-        self._command = Command([path, "info"], deadline=deadline)
+        self._command = Command([path, "info"], deadline=deadline, env=env)
 
     def read(self) -> Npus:
         """What it shows now. Blocks up to its deadline and a second."""

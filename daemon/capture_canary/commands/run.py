@@ -1,0 +1,109 @@
+"""`capture-canary run`: the daemon, put together from its parts."""
+
+import argparse
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import get_args
+
+import structlog
+
+from capture_canary import __version__
+from capture_canary.commands.config import add_settings, flags_of
+from capture_canary.config import Config, ConfigError, ConfigFile, find_config
+from capture_canary.exits import USAGE
+from capture_canary.export.server import NotServingError, Server, make_app
+from capture_canary.export.state import State, Totals
+from capture_canary.gate.latch import Latch, LatchFile
+from capture_canary.gate.model import Reason
+from capture_canary.logging import configure_logging
+from capture_canary.probe.base import base_environment
+from capture_canary.schedule import Schedule, SystemClock, node_name
+from capture_canary.service.board import Board, View, sources
+from capture_canary.service.daemon import LATE, Daemon
+from capture_canary.service.prober import Prober
+from capture_canary.service.remembered import ScheduleMemory, restore
+from capture_canary.service.settings import plan_of, probes
+from capture_canary.stack.cann import read_stack
+from capture_canary.store import Limits, Store
+
+FAILED = 1
+"""Exit code of a daemon that could not start for what the machine lacks; wrong settings are 2."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_settings(parser)
+    parser.add_argument(
+        "--log-format",
+        choices=("auto", "json", "console"),
+        default="auto",
+        help="console where standard error is a terminal, else JSON (%(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until a signal ends it."""
+    configure_logging(args.log_format)
+    try:
+        file = ConfigFile(find_config(args.config, os.environ), os.environ, flags_of(args))
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return USAGE
+    daemon, server = build(file)
+    try:
+        server.start()
+    except NotServingError as error:
+        structlog.get_logger("daemon").error("not_serving", why=str(error))
+        return FAILED
+    daemon.listen_to_signals()
+    try:
+        daemon.run()
+    finally:
+        server.stop()
+    return 0
+
+
+def build(file: ConfigFile) -> tuple[Daemon, Server]:
+    """Return the daemon of these settings, and the server of its pages."""
+    config = file.current.config
+    node = node_name(os.environ, socket.gethostname())
+    base = base_environment(os.environ, config.emulate)
+    store = Store(
+        config.state_dir,
+        limits=Limits(
+            days=float(config.history.max_age) / 86_400,
+            megabytes=int(config.history.max_size) / (1 << 20),
+        ),
+    )
+    board = Board(_first_view(config, base, store))
+    schedule = Schedule(plan_of(config, node), ScheduleMemory(store), SystemClock())
+    if config.emulate is not None:
+        schedule.request()  # nobody is disturbed, and somebody is waiting to see it
+    latch = Latch(LatchFile(config.state_dir / "probe-latch.json"))
+    prober = Prober(board, store, schedule, latch, base=base)
+    daemon = Daemon(
+        config=file,
+        board=board,
+        store=store,
+        schedule=schedule,
+        prober=prober,
+        watchers=[],
+        node=node,
+    )
+    host, _, port = config.listen.rpartition(":")
+    app = make_app(lambda: board.view.state, alive=lambda: board.late() < LATE)
+    return daemon, Server(app, host=host.strip("[]") or "0.0.0.0", port=int(port))  # noqa: S104  # all addresses, as documented
+
+
+def _first_view(config: Config, base: dict[str, str], store: Store) -> View:
+    skips = dict.fromkeys(get_args(Reason), 0)
+    state = State(
+        version=__version__,
+        emulated=config.emulate is not None,
+        stack=read_stack(Path(base["ASCEND_HOME_PATH"])) if "ASCEND_HOME_PATH" in base else {},
+        evidence=sources(config.logs, probes=probes(config)),
+        totals=Totals(skips=skips),
+    )
+    return View(state=restore(state, store), paused=config.paused, mode=config.mode)

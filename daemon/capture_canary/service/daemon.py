@@ -1,0 +1,123 @@
+"""The loop: what is due is done, what came is remembered, the settings are reread; until a signal ends it.
+
+A probe runs in a thread of its own, so that the loop keeps its beat and a signal is heard at once.
+"""
+
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any, Protocol
+
+import structlog
+
+from capture_canary.config.reload import ConfigFile
+from capture_canary.schedule import Schedule
+from capture_canary.service.board import Board
+from capture_canary.service.prober import Prober
+from capture_canary.service.settings import plan_of, probes
+from capture_canary.store import Store
+
+BEAT = 0.5
+"""Seconds from one look at everything to the next."""
+LATE = 60.0
+"""Seconds without a beat after which /healthz says so: no step of the loop waits that long."""
+UPKEEP = 3600.0
+
+
+class Watcher(Protocol):
+    """Something looked at in each beat: trace files, log files."""
+
+    def poll(self) -> None:
+        """Look once, briefly; put what is new on the board."""
+
+
+class Daemon:
+    """Runs until it is told to stop."""
+
+    def __init__(
+        self,
+        *,
+        config: ConfigFile,
+        board: Board,
+        store: Store,
+        schedule: Schedule,
+        prober: Prober,
+        watchers: list[Watcher],
+        node: str,
+    ) -> None:
+        """Bind the parts; nothing runs yet."""
+        self._config = config
+        self._board = board
+        self._store = store
+        self._schedule = schedule
+        self._prober = prober
+        self._watchers = watchers
+        self._node = node
+        self._stop = threading.Event()
+        self._probe: threading.Thread | None = None
+        self._upkeep_at = time.monotonic() + UPKEEP
+        self._log: Any = structlog.get_logger("daemon")
+
+    def listen_to_signals(self) -> None:
+        """SIGTERM and SIGINT stop, SIGHUP rereads the settings, SIGUSR1 probes now."""
+        signal.signal(signal.SIGTERM, self._on_stop)
+        signal.signal(signal.SIGINT, self._on_stop)
+        signal.signal(signal.SIGHUP, lambda *_: self._config.request())
+        signal.signal(signal.SIGUSR1, lambda *_: self._schedule.request())
+
+    def _on_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Have `run` return soon, a probe under way ended and its NPUs released."""
+        self._stop.set()
+        self._prober.cancel()
+
+    def run(self) -> None:
+        """Beat until stopped."""
+        self._log.info("started", node=self._node)
+        while not self._stop.is_set():
+            self._beat()
+            self._stop.wait(BEAT)
+        if self._probe:
+            self._probe.join()
+        self._log.info("stopped")
+
+    def _beat(self) -> None:
+        self._board.beat()
+        self._reload()
+        self._probe_if_due()
+        for watcher in self._watchers:
+            watcher.poll()
+        if time.monotonic() >= self._upkeep_at:
+            self._upkeep_at = time.monotonic() + UPKEEP
+            self._store.maintain(now=time.time())
+
+    def _reload(self) -> None:
+        reload = self._config.poll()
+        if reload is None:
+            return
+        config = self._config.current.config
+        self._board.state(lambda state: state.with_config(ok=reload.error is None))
+        if reload.error:
+            self._log.error("config_kept", why=str(reload.error))
+            return
+        self._schedule.plan = plan_of(config, self._node)
+        self._board.change(paused=config.paused, mode=config.mode)
+        self._log.info("config_reloaded", changed=reload.changed, after_restart=reload.restart)
+
+    def _probe_if_due(self) -> None:
+        config = self._config.current.config
+        if not probes(config):
+            return
+        running = self._probe is not None and self._probe.is_alive()
+        self._board.change(next_probe=self._schedule.next_at(), history_problem=self._store.problem)
+        due = None if running else self._schedule.due()
+        if due is None:
+            return
+        # Not a daemon thread: the end of the process waits until the NPUs are released.
+        self._probe = threading.Thread(
+            target=self._prober.attempt, args=(config, due), name="probe"
+        )
+        self._probe.start()

@@ -1,0 +1,249 @@
+"""One attempt to probe: ask the gate, probe, see that nothing is left, remember."""
+
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+
+from capture_canary.config.model import Config
+from capture_canary.export.state import FailureReason
+from capture_canary.gate.collect import look
+from capture_canary.gate.decide import decide
+from capture_canary.gate.latch import Latch
+from capture_canary.gate.model import Decision, Snapshot
+from capture_canary.gate.release import released, wait_released
+from capture_canary.lock import LockBusyError, LockUnusableError, ProbeLock, acquire
+from capture_canary.model import Report
+from capture_canary.probe.cancel import Cancel
+from capture_canary.probe.measure import ArmStarted, Probe
+from capture_canary.probe.messages import Captured, Record
+from capture_canary.probe.runner import FailureKind
+from capture_canary.schedule import Due, Schedule
+from capture_canary.service.board import Board
+from capture_canary.service.settings import (
+    gate_rules,
+    probe_settings,
+    runtime_numbers,
+)
+from capture_canary.stack.cann import read_stack
+from capture_canary.stack.exposure import family
+from capture_canary.stack.identity import stack_id
+from capture_canary.stack.npu_exporter import NpuExporter
+from capture_canary.stack.npu_smi import NpuSmi
+from capture_canary.stack.npus import Npus
+from capture_canary.store import Store
+
+DAY = 86_400.0
+DEVICE_ERRORS = 500_000
+"""Return codes from here on are the device's own (acl/error_codes/rt_error_codes.h: 507xxx)."""
+
+
+class Attempt(NamedTuple):
+    """A probe that the gate allowed, with what that rests on."""
+
+    config: Config
+    due: Due
+    facts: Snapshot
+    before: Npus
+    decision: Decision
+
+
+class Prober:
+    """Attempts probes, one at a time, in whichever thread calls."""
+
+    def __init__(
+        self,
+        board: Board,
+        store: Store,
+        schedule: Schedule,
+        latch: Latch,
+        *,
+        base: Mapping[str, str],
+    ) -> None:
+        """Bind to what an attempt reads and writes; `base` is the environment that names the CANN."""
+        self._base = base
+        self._npu_smi = NpuSmi(_npu_smi(base), env=base)
+        self._board = board
+        self._store = store
+        self._schedule = schedule
+        self._latch = latch
+        self._cancel: Cancel | None = None
+        self._stop = threading.Event()
+        self._log: Any = structlog.get_logger("probe")
+
+    def cancel(self) -> None:
+        """Have a probe under way end soon, its NPUs released; and none begin again."""
+        self._stop.set()
+        if self._cancel:
+            self._cancel.request()
+
+    def attempt(self, config: Config, due: Due) -> None:
+        """Probe if the gate lets us; remember what came of it."""
+        lock, locked = _lock(config.lock_file)
+        try:
+            rules, exporter = gate_rules(config), _exporter(config)
+            facts = self._facts(config, locked)
+            facts = look(facts, rules, self._npu_smi.read, exporter and exporter.read)
+            if facts.emulated:  # how busy this host is says nothing of a node that is not there
+                facts = msgspec.structs.replace(facts, load=None)
+            decision = decide(rules, facts)
+            self._board.change(decision=decision, decided_at=time.time(), latched=facts.latched)
+            if lock is None or facts.npus is None or not decision.allowed:
+                self._skip(config, decision)
+            else:
+                self._schedule.began()
+                self._probe(Attempt(config, due, facts, facts.npus, decision), lock)
+        finally:
+            if lock:
+                lock.release()
+
+    def _facts(self, config: Config, locked: str | None) -> Snapshot:
+        """What the daemon knows of itself."""
+        home = self._base.get("ASCEND_HOME_PATH")
+        stack = read_stack(Path(home)) if home else {}
+        last = self._board.view.state.last_run
+        soc = self._board.view.state.stack.get("soc")
+        return Snapshot(
+            emulated=config.emulate is not None,
+            paused="paused in the configuration" if config.paused else None,
+            latched=self._latch.why(),
+            locked=locked,
+            spent_device_seconds=self._spent(config),
+            cann=stack["cann"].value if "cann" in stack else None,
+            driver=stack["driver"].value if "driver" in stack else None,
+            soc=family(soc.value) if soc else None,
+            last_probe_age=None if last is None else max(0.0, time.time() - last),
+        )
+
+    def _spent(self, config: Config) -> float:
+        recent = self._store.probes(limit=1000, since=time.time() - DAY)
+        return sum(one.took for one in recent if one.evidence == "probe") * config.probe.ranks
+
+    def _skip(self, config: Config, decision: Decision) -> None:
+        reason = decision.reason or "locked"
+        self._schedule.refused(float(config.gate.retry))
+        self._board.state(lambda state: state.after_skip(reason))
+        self._store.add_skip(reason, at=time.time(), detail=decision.sentence)
+        self._log.info("probe_skipped", reason=reason, why=decision.sentence)
+
+    def _probe(self, attempt: Attempt, lock: ProbeLock) -> None:
+        config, devices = attempt.config, attempt.decision.devices
+        numbers = runtime_numbers(devices, attempt.facts.nodes)
+        begun = time.time()
+        self._board.change(running_since=begun)
+        self._cancel = Cancel()
+        if self._stop.is_set():
+            self._cancel.request()
+        probe = Probe(
+            probe_settings(config, numbers, self._base),
+            self._base,
+            emulated=attempt.facts.emulated,
+            observe=self._observe,
+            cancel=self._cancel,
+            inherit=(lock.fd,),
+        )
+        try:
+            report = probe.run()
+        finally:
+            cancel, self._cancel = self._cancel, None
+            cancel.close()
+            self._board.change(running_since=None)
+        took = time.time() - begun
+        self._check_released(attempt, probe)
+        if not self._stop.is_set():
+            self._remember(attempt, report, probe.failure, took)
+
+    def _observe(self, event: ArmStarted | Record) -> None:
+        if isinstance(event, Captured):
+            self._log.debug("captured", rank=event.rank, order=event.capture.order)
+
+    def _check_released(self, attempt: Attempt, probe: Probe) -> None:
+        """Latch probing off where the probe left something, or met a device error once too often."""
+        now = time.time()
+        if probe.code is not None and probe.code >= DEVICE_ERRORS:
+            self._latch.device_error(f"CANN returned {probe.code}", now)
+        else:
+            self._latch.success()
+        if probe.leftover:
+            self._latch.trip(f"processes {probe.leftover} of a probe could not be ended", now)
+        devices, before = attempt.decision.devices, attempt.before
+        same_pids = attempt.facts.emulated or attempt.facts.place == "host"
+        back = wait_released(
+            lambda after: released(before, after, devices, probe.pids, same_pids=same_pids),
+            self._npu_smi.read,
+            self._stop,
+        )
+        if not back.ok and not self._stop.is_set():
+            self._latch.trip(f"after a probe: {back.sentence}", now)
+        if why := self._latch.why():
+            self._board.change(latched=why)
+            self._store.add_event("latch", at=now, detail=why)
+            self._log.error("probing_latched_off", why=why)
+
+    def _remember(
+        self, attempt: Attempt, report: Report, kind: FailureKind | None, took: float
+    ) -> None:
+        now = time.time()
+        stack = stack_id(report.stack)
+        self._store.add_probe(report, at=now, stack=stack, took=took)
+        self._store.note_stacks({stack: report.stack}, at=now)
+        self._board.state(
+            lambda state: msgspec.structs.replace(
+                state.after(
+                    report,
+                    evidence="probe",
+                    ended=now,
+                    seconds=took,
+                    devices=len(attempt.decision.devices),
+                    failure=failure_reason(report, kind),
+                ),
+                stack=report.stack,
+            )
+        )
+        self._log.info("probe_ended", why=attempt.due.why, took=round(took, 3), **evidence(report))
+
+
+def evidence(report: Report) -> dict[str, object]:
+    """Return what a log line says of a report."""
+    copies, seconds = report.growth.copies, report.growth.seconds
+    return {
+        "verdict": report.verdict,
+        "cause": report.cause,
+        "reason": report.reason,
+        "mode": report.mode,
+        "mode_source": report.mode_source,
+        "copies_per_capture": copies.estimate if copies else None,
+        "seconds_per_capture": seconds.estimate if seconds else None,
+        "matches_law": report.matches_law,
+        "control": report.control,
+        "stack": stack_id(report.stack),
+        "emulated": report.emulated,
+    }
+
+
+def failure_reason(report: Report, kind: FailureKind | None) -> FailureReason:
+    """Return the metric's word for why a probe came to no verdict."""
+    if report.cause == "tracer_blind":
+        return "tracer_blind"
+    return kind or ("too_little" if report.series else "other")
+
+
+def _lock(path: Path) -> tuple[ProbeLock | None, str | None]:
+    try:
+        return acquire(path), None
+    except (LockBusyError, LockUnusableError) as error:
+        return None, str(error)
+
+
+def _npu_smi(base: Mapping[str, str]) -> str:
+    """Return the command that the probe's own PATH finds: the emulated CANN brings one."""
+    return shutil.which("npu-smi", path=base.get("PATH")) or "/usr/local/bin/npu-smi"
+
+
+def _exporter(config: Config) -> NpuExporter | None:
+    return NpuExporter(config.gate.npu_exporter) if config.gate.npu_exporter else None

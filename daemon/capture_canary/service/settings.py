@@ -1,0 +1,79 @@
+"""From the configuration to the settings of the parts."""
+
+from collections.abc import Mapping
+
+from capture_canary.config.model import Config
+from capture_canary.gate.model import Rules
+from capture_canary.probe.measure import ProbeSettings
+from capture_canary.probe.messages import Kind
+from capture_canary.schedule import Plan, plan_for
+
+MB = 1 << 20
+HOUR = 3600.0
+
+
+def gate_rules(config: Config) -> Rules:
+    """Return the gate's rules."""
+    gate, probe = config.gate, config.probe
+    return Rules(
+        devices=probe.ranks,
+        unmanaged=config.unmanaged,
+        policy=gate.policy,
+        patience_hours=float(gate.patience) / HOUR,
+        device_seconds_per_day=float(gate.budget),
+        probe_device_seconds=float(probe.deadline) * probe.ranks,
+        reserve_hbm_mb=int(gate.reserve_hbm) // MB,
+        idle_hbm_mb=int(gate.idle_hbm) // MB,
+    )
+
+
+def probe_settings(
+    config: Config, devices: tuple[int, ...], environ: Mapping[str, str]
+) -> ProbeSettings:
+    """Return what to probe, on these NPUs (numbered as the runtime sees them in this container)."""
+    probe = config.probe
+    mode, source = configured_mode(config, environ)
+    return ProbeSettings(
+        workload=probe.workload,
+        devices=devices,
+        collectives=probe.collectives,
+        rounds=probe.rounds,
+        shapes=probe.shapes,
+        kinds=tuple(Kind(collective=c, graphs=g) for c in probe.kinds for g in probe.graphs),
+        mode=mode,
+        mode_source=source,
+        budget_seconds=float(probe.deadline),
+        graphs_per_load=config.verdict.graphs_per_load,
+        arms=None if probe.attribute else ("as_configured",),
+    )
+
+
+def configured_mode(config: Config, environ: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the expansion mode that a probe measures, and who said so."""
+    if config.probe.expansion_mode:
+        return config.probe.expansion_mode, "probe.expansion_mode"
+    if mode := environ.get("HCCL_OP_EXPANSION_MODE"):
+        return mode, "HCCL_OP_EXPANSION_MODE"
+    return None, "default of the SoC"
+
+
+def probes(config: Config) -> bool:
+    """Whether this daemon opens NPUs at all; an emulated one does without being told."""
+    return config.mode == "probe" or config.emulate is not None
+
+
+def runtime_numbers(devices: tuple[int, ...], visible: frozenset[int]) -> tuple[int, ...]:
+    """Return the runtime's numbers of /dev/davinciN: it counts those that the container sees, from 0.
+
+    An emulated node has no device nodes; its chips keep their numbers.
+    """
+    order = sorted(visible) if visible else range(max(devices) + 1)
+    return tuple(order.index(device) for device in devices)
+
+
+def plan_of(config: Config, node: str) -> Plan:
+    """Return when this node probes."""
+    probe = config.probe
+    return plan_for(
+        interval=float(probe.interval), cron=probe.cron, jitter=float(probe.jitter), node=node
+    )
