@@ -131,7 +131,7 @@ EMU_EXPORT rtError_t rtStreamBeginCapture(rtStream_t handle, int mode) {
     if (!stream || mode < 0 || mode >= CAPTURE_MODES) return emuError(RT_PARAM_INVALID, "no stream or capture mode");
     if (!context) return RT_CONTEXT_NULL;
     if (stream->context != context) return emuError(RT_STREAM_CONTEXT, "stream %d is not of the context", stream->id);
-    if (stream == context->defaultStream)
+    if (stream->isDefault)
         return emuError(RT_FEATURE_NOT_SUPPORT, "the default stream cannot be captured");
     pthread_mutex_lock(&emuCaptureLock);
     graph = calloc(1, sizeof *graph);
@@ -242,14 +242,23 @@ void emuGraphLeave(emuStream *stream) {
     pthread_mutex_unlock(&emuCaptureLock);
 }
 
+/* What is still being captured has no handle that somebody could destroy it by. */
 void emuGraphsEnd(const emuContext *context) {
+    emuGraph *open = NULL;
     pthread_mutex_lock(&emuCaptureLock);
-    for (emuGraph *graph = graphs; graph; graph = graph->next) {
+    for (emuGraph *next, *graph = graphs; graph; graph = next) {
+        next = graph->next;
         if (graph->context != context) continue;
         emuNodeStreams(context->chip, -graph->streams);
         graph->streams = 0;
+        if (graph->state == GRAPH_READY) continue;
+        leaveCapture(graph);
+        emuGraphRemove(graph);
+        graph->next = open;
+        open = graph;
     }
     pthread_mutex_unlock(&emuCaptureLock);
+    for (emuGraph *next, *graph = open; graph; graph = next) next = graph->next, emuGraphFree(graph);
 }
 
 void emuGraphsForget(void) {

@@ -52,8 +52,12 @@ emuContext *emuCurrent(void) {
 static emuContext *contextNew(int device, bool primary) {
     emuContext *context = calloc(1, sizeof *context);
     if (!context) return NULL;
-    *context = (emuContext){.next = contexts, .device = device, .chip = chipTable[device], .alive = true,
-                            .primary = primary, .references = 1};
+    context->next = contexts;
+    context->device = device;
+    context->chip = chipTable[device];
+    context->primary = primary;
+    context->references = 1;
+    atomic_init(&context->alive, true);
     pthread_mutex_init(&context->lock, NULL);
     contexts = context;
     emuNodeUser(context->chip, 1);
@@ -210,9 +214,17 @@ rtError_t emuStreamResolve(rtStream_t handle, emuStream **stream) {
     context = emuCurrent();
     if (!context) return RT_CONTEXT_NULL;
     pthread_mutex_lock(&lock);
-    if (!context->defaultStream) code = emuStreamNew(context, 0, 0, &context->defaultStream);
+    if (!context->defaultStream) code = emuStreamNew(context, 0, 0, true, &context->defaultStream);
     *stream = context->defaultStream;
     pthread_mutex_unlock(&lock);
+    return code;
+}
+
+rtError_t emuStreamOwn(rtStream_t handle, emuStream **stream) {
+    const emuContext *context = emuCurrent();
+    rtError_t code = context ? emuStreamResolve(handle, stream) : RT_CONTEXT_NULL;
+    if (!code && (*stream)->context != context)
+        code = emuError(RT_STREAM_CONTEXT, "stream %d is not of the current context", (*stream)->id);
     return code;
 }
 

@@ -128,15 +128,6 @@ static rtError_t launch(emuStream *stream, emuEvent *event, int (*run)(void *), 
     return emuStreamLaunch(stream, run, task, taskRelease);
 }
 
-static rtError_t ownStream(rtStream_t handle, emuStream **stream) {
-    rtError_t code = emuStreamResolve(handle, stream);
-    if (code) return code;
-    if (emuCurrent() == NULL) return RT_CONTEXT_NULL;
-    if ((*stream)->context != emuCurrent())
-        return emuError(RT_STREAM_CONTEXT, "stream %d is not of the current context", (*stream)->id);
-    return 0;
-}
-
 /* Under emuCaptureLock. A record on a stream under capture makes a mark; nothing runs at replay for it. */
 static rtError_t captureRecord(emuEvent *event, emuStream *stream) {
     if (!event->fresh)
@@ -154,7 +145,7 @@ static rtError_t captureRecord(emuEvent *event, emuStream *stream) {
 EMU_EXPORT rtError_t rtEventRecord(rtEvent_t handle, rtStream_t streamHandle) {
     emuEvent *event = handle;
     emuStream *stream;
-    rtError_t code = ownStream(streamHandle, &stream);
+    rtError_t code = emuStreamOwn(streamHandle, &stream);
     uint64_t number = 0;
     if (code) return code;
     if (!event) return emuError(RT_PARAM_INVALID, "no event");
@@ -177,7 +168,7 @@ EMU_EXPORT rtError_t rtEventRecord(rtEvent_t handle, rtStream_t streamHandle) {
 /* Under emuCaptureLock. Waiting for a captured event brings the stream into the capture. */
 static rtError_t captureWait(emuEvent *event, emuStream *stream) {
     emuGraph *own = atomic_load_explicit(&stream->graph, memory_order_relaxed);
-    if (stream == stream->context->defaultStream)
+    if (stream->isDefault)
         return emuError(RT_STREAM_CAPTURE_IMPLICIT, "the default stream cannot be captured");
     if (own && own != event->mark->graph) {
         emuGraphInvalidate(event->mark->graph);
@@ -190,7 +181,7 @@ static rtError_t captureWait(emuEvent *event, emuStream *stream) {
 EMU_EXPORT rtError_t rtStreamWaitEventWithTimeout(rtStream_t streamHandle, rtEvent_t handle, uint32_t timeout) {
     emuEvent *event = handle;
     emuStream *stream;
-    rtError_t code = ownStream(streamHandle, &stream);
+    rtError_t code = emuStreamOwn(streamHandle, &stream);
     if (code) return code;
     if (!event) return emuError(RT_PARAM_INVALID, "no event");
     pthread_mutex_lock(&emuCaptureLock);
@@ -217,7 +208,7 @@ EMU_EXPORT rtError_t rtStreamWaitEvent(rtStream_t stream, rtEvent_t event) {
 
 EMU_EXPORT rtError_t rtEventReset(rtEvent_t handle, rtStream_t streamHandle) {
     emuStream *stream;
-    rtError_t code = ownStream(streamHandle, &stream);
+    rtError_t code = emuStreamOwn(streamHandle, &stream);
     if (code) return code;
     return handle ? 0 : emuError(RT_PARAM_INVALID, "no event"); /* a record makes an event new anyway */
 }

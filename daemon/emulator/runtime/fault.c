@@ -105,10 +105,12 @@ EMU_EXPORT int emuFault(const char *function) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int code = 0;
     pthread_once(&once, readEnvironment);
-    for (int i = 0; i < faultCount && code == 0; i++) {
+    for (int i = 0; i < faultCount; i++) {
         int rank = threadRank >= 0 ? threadRank : atomic_load(&processRank);
         if (strcmp(faults[i].function, function) != 0) continue;
-        if (faults[i].rank < 0 || faults[i].rank == rank) code = hit(&faults[i]);
+        if (faults[i].rank >= 0 && faults[i].rank != rank) continue;
+        int found = hit(&faults[i]); /* each counts every call, also one that another fails */
+        if (code == 0) code = found;
     }
     return code;
 }

@@ -46,7 +46,7 @@ static void replayEnded(void *arg) {
 EMU_EXPORT rtError_t rtModelExecute(rtModel_t model, rtStream_t handle, uint32_t flag) {
     emuGraph *graph = model;
     emuStream *stream;
-    rtError_t code = emuStreamResolve(handle, &stream);
+    rtError_t code = emuStreamOwn(handle, &stream);
     if (code) return code;
     if (!graph) return emuError(RT_PARAM_INVALID, "no graph");
     pthread_mutex_lock(&emuCaptureLock);

@@ -30,7 +30,8 @@ struct emuContext {
     emuContext *next; /* of all contexts there ever were: a thread may still point at a dead one */
     int device;       /* as this process counts */
     int chip;         /* as the node counts */
-    bool alive, primary;
+    atomic_bool alive;
+    bool primary;
     int references;
     pthread_mutex_t lock;
     emuStream *streams;
@@ -43,6 +44,7 @@ struct emuStream {
     emuContext *context;
     int id;
     uint32_t flags, priority;
+    bool isDefault;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     emuTask *head, **tail;
@@ -63,10 +65,11 @@ __attribute__((format(printf, 2, 3))) rtError_t emuError(rtError_t code, const c
 /* context.c */
 emuContext *emuCurrent(void); /* of this thread, or NULL with RT_CONTEXT_NULL remembered */
 rtError_t emuStreamResolve(rtStream_t handle, emuStream **stream); /* NULL: the default stream */
+rtError_t emuStreamOwn(rtStream_t handle, emuStream **stream);     /* the same, and it is of the current context */
 int emuChipOf(int device);
 
 /* stream.c */
-rtError_t emuStreamNew(emuContext *context, uint32_t priority, uint32_t flags, emuStream **stream);
+rtError_t emuStreamNew(emuContext *context, uint32_t priority, uint32_t flags, bool isDefault, emuStream **stream);
 void emuStreamClose(emuStream *stream, bool force);
 void emuStreamDrop(emuStream *stream);
 emuStream *emuStreamWorking(void); /* whose thread the caller is, or NULL */
@@ -87,7 +90,7 @@ rtError_t emuGraphAppend(emuStream *stream, emuTask **task);
 rtError_t emuGraphJoin(emuStream *stream, emuGraph *graph); /* lock held */
 void emuGraphInvalidate(emuGraph *graph);                   /* lock held */
 void emuGraphLeave(emuStream *stream);                      /* it ends while being captured */
-void emuGraphsEnd(const emuContext *context);               /* the device is reset: give its streams back */
+void emuGraphsEnd(const emuContext *context);               /* the device is reset: give their streams back */
 void emuGraphsForget(void);                                 /* in a forked child */
 
 /* An event recorded during capture: which branch it ends, and who has waited for it. Belongs to its graph; an event

@@ -211,7 +211,10 @@ static int runTransfer(void *arg) {
 }
 
 static rtError_t launchTransfer(transfer work, rtStream_t stream) {
-    transfer *kept = malloc(sizeof *kept);
+    emuStream *own;
+    rtError_t code = emuStreamOwn(stream, &own);
+    transfer *kept = code ? NULL : malloc(sizeof *kept);
+    if (code) return code;
     if (!kept) return emuError(RT_INTERNAL_ERROR, "no host memory for a copy");
     *kept = work;
     return emuStreamLaunch(stream, runTransfer, kept, free);

@@ -38,6 +38,7 @@ static uint64_t startTime(int pid) {
     if (length <= 0) return 0;
     text[length] = '\0';
     field = strrchr(text, ')'); /* the name before it may hold anything */
+    if (field && (field[2] == 'Z' || field[2] == 'X')) return 0; /* dead, though nobody has reaped it */
     for (int i = 2; field && i < 22; i++) field = strchr(field + 1, ' ');
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }

@@ -139,7 +139,7 @@ EMU_EXPORT int emuStreamDevice(void *handle) {
     return emuStreamResolve(handle, &stream) ? -1 : stream->context->device;
 }
 
-rtError_t emuStreamNew(emuContext *context, uint32_t priority, uint32_t flags, emuStream **created) {
+rtError_t emuStreamNew(emuContext *context, uint32_t priority, uint32_t flags, bool isDefault, emuStream **created) {
     pthread_condattr_t monotonic;
     emuStream *stream;
     if (emuNodeStreams(context->chip, 1))
@@ -153,6 +153,7 @@ rtError_t emuStreamNew(emuContext *context, uint32_t priority, uint32_t flags, e
     stream->id = atomic_fetch_add(&lastId, 1);
     stream->priority = priority;
     stream->flags = flags;
+    stream->isDefault = isDefault;
     stream->tail = &stream->head;
     atomic_init(&stream->references, 1);
     pthread_mutex_init(&stream->lock, NULL);
@@ -207,7 +208,7 @@ void emuStreamClose(emuStream *stream, bool force) {
 EMU_EXPORT rtError_t rtStreamCreateWithFlags(rtStream_t *created, int32_t priority, uint32_t flags) {
     emuContext *context = emuCurrent();
     emuStream *stream = NULL;
-    rtError_t code = context ? emuStreamNew(context, (uint32_t)priority, flags, &stream) : RT_CONTEXT_NULL;
+    rtError_t code = context ? emuStreamNew(context, (uint32_t)priority, flags, false, &stream) : RT_CONTEXT_NULL;
     *created = stream;
     return code;
 }
@@ -220,7 +221,7 @@ static rtError_t destroy(emuStream *stream, bool force) {
     if (!stream) return emuError(RT_PARAM_INVALID, "no stream");
     if (atomic_load_explicit(&stream->graph, memory_order_acquire))
         return emuError(RT_STREAM_CAPTURED, "stream %d is being captured", stream->id);
-    if (stream == stream->context->defaultStream) return emuError(RT_PARAM_INVALID, "the default stream stays");
+    if (stream->isDefault) return emuError(RT_PARAM_INVALID, "the default stream stays");
     emuStreamClose(stream, force);
     return 0;
 }
@@ -284,7 +285,10 @@ static int callHost(void *arg) {
 }
 
 EMU_EXPORT rtError_t rtsLaunchHostFunc(rtStream_t stream, aclrtCallback function, void *argument) {
-    hostCall *call = malloc(sizeof *call);
+    emuStream *own;
+    rtError_t code = emuStreamOwn(stream, &own);
+    hostCall *call = code ? NULL : malloc(sizeof *call);
+    if (code) return code;
     if (!call) return emuError(RT_INTERNAL_ERROR, "no host memory for a host call");
     *call = (hostCall){function, argument};
     return emuStreamLaunch(stream, callHost, call, free);
