@@ -289,3 +289,12 @@ def test_pointers_tell_where_they_lie() -> None:
     acl.fails(107000, "aclrtFreeHost", device)
     acl.ok("aclrtFreeHost", host)
     assert attributes[2] == os.sysconf("SC_PAGESIZE")
+
+
+@isolated("npus=0")
+def test_a_machine_without_npus_has_no_device() -> None:
+    acl = Acl(device=None)
+    count = ctypes.c_uint32(7)
+    acl.call("aclrtGetDeviceCount", ctypes.byref(count))
+    assert count.value == 0
+    acl.fails(107001, "aclrtSetDevice", 0)

@@ -87,7 +87,6 @@ def test_defaults():
         ("hcomm=latest", "hcomm=latest"),
         ("hcomm=9.1.0-pr2406", "hcomm=9.1.0-pr2406"),
         ("soc=A3", "soc=A3"),
-        ("npus=0", "npus=0"),
         ("npus=65", "npus=65"),
         ("npus=+1", "npus=+1"),
         ("npus=1,npus=2", "npus is given twice"),
