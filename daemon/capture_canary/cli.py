@@ -11,6 +11,7 @@ COMMANDS = {
     "probe": "measure capture growth once, and say what it means",
     "run": "the daemon: probe on a schedule, export metrics and pages",
     "exec": "run a command with the tracer preloaded",
+    "config": "check, show and describe the settings",
     "env": "make environments with a real torch-npu",
 }
 
