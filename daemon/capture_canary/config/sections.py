@@ -117,7 +117,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             min_length=1,
             max_length=2,
         ),
-    ] = ("kept", "destroyed")
+    ] = ("destroyed", "kept")
     rounds: Annotated[
         int,
         about(
