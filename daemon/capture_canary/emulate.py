@@ -128,25 +128,29 @@ def parse(text: str) -> Settings:
 
 
 def _major_minor(version: str) -> tuple[int, int]:
-    match = _VERSION.fullmatch(version)
+    match = _VERSION.match(version)
     if match is None:
-        raise EmulationError(f"cann={version} is not a version")
+        raise EmulationError(f"{version} is not a version")
     return int(match.group(1)), int(match.group(2))
 
 
 def _build_id(built: Path) -> str:
-    """Return what changes whenever the compiled parts do: paths, sizes and times of change."""
-    about = [f"{built}"]
-    for path in sorted(built.rglob("*")):
+    """Return what changes whenever the compiled parts or this file do: paths, sizes and times of change."""
+    about = []
+    for path in [Path(__file__), *sorted(built.rglob("*"))]:
         status = path.stat()
-        about.append(f"{path.relative_to(built)} {status.st_size} {status.st_mtime_ns}")
+        about.append(f"{path} {status.st_size} {status.st_mtime_ns}")
     return hashlib.sha256("\n".join(about).encode()).hexdigest()[:12]
 
 
-def _libraries(built: Path, cann: str) -> dict[str, Path]:
-    """Return the libraries of a CANN by name: those of all versions, and those that are another in this one."""
+def _libraries(built: Path, cann: str, hcomm: str) -> dict[str, Path]:
+    """Return the libraries of a CANN by name: those of all versions, and those that are another in this one.
+
+    hcomm from 9.0 on needs the destroy callback, which the runtime has since then: an older `cann` beside a newer
+    `hcomm` gets it too, since the growth is to follow hcomm.
+    """
     folders = ["lib64"]
-    if _major_minor(cann) < (9, 0):
+    if max(_major_minor(cann), _major_minor(hcomm)) < (9, 0):
         folders.append("lib64-8.5")
     if _major_minor(cann) >= (9, 2):
         folders.append("lib64-9.2")
@@ -165,7 +169,7 @@ def _lay_out(root: Path, final: Path, settings: Settings, built: Path) -> None:
     """Make a CANN's folder at `root`, in which `final` is where it will stand."""
     arch = f"{os.uname().machine}-linux"
     (root / "lib64").mkdir(parents=True)
-    for name, library in _libraries(built, settings.cann).items():
+    for name, library in _libraries(built, settings.cann, settings.hcomm).items():
         (root / "lib64" / name).symlink_to(library)
     (root / "bin").mkdir()
     for command in sorted((built / "bin").iterdir()):
