@@ -12,6 +12,9 @@ COMMANDS = {
     "run": "the daemon: probe on a schedule, export metrics and pages",
     "exec": "run a command with the tracer preloaded",
     "config": "check, show and describe the settings",
+    "history": "what was judged, changed and skipped on this node",
+    "story": "this node in twenty lines: what, since when, who acts",
+    "report": "the history as one HTML file",
     "env": "make environments with a real torch-npu",
 }
 

@@ -178,7 +178,7 @@ def test_odd_text_is_kept_as_text(store: Store) -> None:
 
 
 def test_age_drops_rows_but_not_what_still_holds(tmp_path: Path) -> None:
-    store = Store(tmp_path, limits=Limits(days=30))
+    store = Store(tmp_path, limits=Limits(max_age=30 * DAY))
     store.add_probe(make_report("healthy"), at=NOW - 2, stack="abc")
     store.add_probe(make_report("degraded"), at=NOW - 1, stack="abc")
     store.add_probe(make_report("unknown"), at=NOW, stack="abc")
@@ -195,18 +195,18 @@ def test_age_drops_rows_but_not_what_still_holds(tmp_path: Path) -> None:
 
 
 def test_the_file_shrinks_to_its_limit_and_keeps_the_failures(tmp_path: Path) -> None:
-    store = Store(tmp_path, limits=Limits(megabytes=100, failures=3))
+    store = Store(tmp_path, limits=Limits(failures=3))
     for hour in range(200):
         verdict: VerdictName = "degraded" if hour in {1, 50, 60, 70} else "mitigated"
         store.add_probe(make_report(verdict, captures=60), at=NOW + hour, stack="abc")
     store.close()
     before = store.path.stat().st_size
-    limit = before / 1e6 / 2.5
-    store = Store(tmp_path, limits=Limits(megabytes=limit, failures=3))
+    limit = int(before / 2.5)
+    store = Store(tmp_path, limits=Limits(max_bytes=limit, failures=3))
     store.maintain(now=NOW + 200)
     after = store.path.stat().st_size
     assert after < before / 2
-    assert after <= limit * 1e6 * 1.1
+    assert after <= limit * 1.1
     kept = [probe for probe in store.probes(1000, whole=True) if probe.report is not None]
     assert {NOW + 50, NOW + 60, NOW + 70} <= {probe.at for probe in kept}
     assert NOW in {probe.at for probe in store.probes(1000)}, "its row stays, its series went"
@@ -216,7 +216,7 @@ def test_the_file_shrinks_to_its_limit_and_keeps_the_failures(tmp_path: Path) ->
 
 
 def test_a_limit_of_nothing_leaves_the_present(tmp_path: Path) -> None:
-    store = Store(tmp_path, limits=Limits(megabytes=0.0))
+    store = Store(tmp_path, limits=Limits(max_bytes=0))
     for hour in range(50):
         store.add_probe(make_report("degraded"), at=NOW + hour, stack="abc")
     store.maintain(now=NOW + 50)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from tests.builders import make_report, make_stack
 
-from capture_canary.store import Limits, Store, files, schema
+from capture_canary.store import Store, files, schema
 
 NOW = 1_790_000_000.0
 ROOT = Path(__file__).parents[2]
@@ -353,7 +353,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def check_a_full_disk(folder: Path, free: Callable[[], None]) -> None:
     """Fill what room the history has, see it go on, make room, see it written."""
     clock = Clock()
-    store = Store(folder, clock=clock, limits=Limits(megabytes=100))
+    store = Store(folder, clock=clock)
     with capture_logs() as logs:
         for number in range(200):
             store.add_probe(make_report("degraded", captures=20), at=NOW + number, stack="abc")

@@ -73,8 +73,7 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
     store = Store(
         config.state_dir,
         limits=Limits(
-            days=float(config.history.max_age) / 86_400,
-            megabytes=int(config.history.max_size) / (1 << 20),
+            max_age=float(config.history.max_age), max_bytes=int(config.history.max_size)
         ),
     )
     board = Board(_first_view(config, base, store))

@@ -14,8 +14,9 @@ _TABLES = (("changes", "at"), ("skips", "last"), ("stacks", "at"), ("events", "a
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is kept."""
 
-    days: float = 90.0
-    megabytes: float = 32.0
+    max_age: float = 90 * 86400.0
+    """Seconds."""
+    max_bytes: int = 64 * 1024 * 1024
     failures: int = 20
     """The newest probes not found good: their series go last."""
     rows: int = 20_000
@@ -24,9 +25,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 def prune(connection: sqlite3.Connection, limits: Limits, now: float) -> None:
     """Drop what is too old or too much; the last state of every stack stays."""
-    files.in_transaction(connection, lambda db: _by_age(db, limits, now - limits.days * 86400))
+    files.in_transaction(connection, lambda db: _by_age(db, limits, now - limits.max_age))
     for statement in _sacrifices(limits):
-        while _bytes(connection) > limits.megabytes * 1e6:
+        while _bytes(connection) > limits.max_bytes:
             if connection.execute(statement, (_BATCH,)).rowcount <= 0:
                 break
     connection.executescript("PRAGMA incremental_vacuum")  # execute() would free one page

@@ -31,6 +31,8 @@ MIGRATIONS: tuple[str, ...] = (
     """,
 )
 VERSION = len(MIGRATIONS)
+MAX_CHECKED = 256 * 1024 * 1024
+"""Bytes above which a look through the file would hold up the start; damage then shows when it is met."""
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "probes": (
@@ -94,12 +96,21 @@ def check(connection: sqlite3.Connection) -> None:
     Raises:
         DamagedError: something is wrong with it.
     """
-    answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if answer != "ok":
-        raise DamagedError(str(answer))
+    if _size(connection) <= MAX_CHECKED:
+        answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if answer != "ok":
+            raise DamagedError(str(answer))
     for table, columns in COLUMNS.items():
         connection.execute(f"SELECT id, {', '.join(columns)} FROM {table} LIMIT 0")  # noqa: S608 - our own names
     connection.execute("SELECT key, value FROM state LIMIT 0")
+
+
+def _size(connection: sqlite3.Connection) -> int:
+    pages, size = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "page_size")
+    )
+    return pages * size
 
 
 def is_damage(error: Exception) -> bool:

@@ -20,7 +20,7 @@ _REFUSED = (
     *(ValueError, TypeError, OverflowError),
 )
 """What a value makes that can't be kept: the file is not to blame."""
-_IN_MEMORY = retention.Limits(megabytes=2.0)
+_IN_MEMORY = retention.Limits(max_bytes=2_000_000)
 
 
 class Store:
