@@ -72,6 +72,9 @@ static bool headerWrite(int file) {
 /* O_EXCL: never somebody else's file, whatever waits under that name. */
 static int fileMake(void) {
     int file = tracerFileOpen(path, O_WRONLY | O_CREAT | O_EXCL);
+    if (file == -EEXIST && tracerCall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0) == 0) {
+        file = tracerFileOpen(path, O_WRONLY | O_CREAT | O_EXCL); /* it was ours, before an exec, or forged */
+    }
     if (file < 0) {
         return file;
     }

@@ -110,7 +110,10 @@ WRAPPED(aclmdlRIDestroy, ACL_FEATURE_UNSUPPORTED, (void *graph), (graph)) {
     return code;
 }
 
-/* --- HCCL starts --- */
+/* --- communicators --- */
+
+/* Set while this thread is inside HCCL: its functions may be made of one another, and the outermost counts. */
+static __thread __attribute__((tls_model("initial-exec"))) bool inHccl;
 
 static void hcclStarts(void) {
     int before = errno;
@@ -127,61 +130,35 @@ static void communicatorMade(int code, void **handle, uint32_t ranks, uint32_t r
     errno = before;
 }
 
-WRAPPED(HcclGetRootInfo, HCCL_NOT_SUPPORTED, (void *root), (root)) {
-    hcclStarts();
-    return real(root);
-}
-
-WRAPPED(HcclCommInitRootInfo, HCCL_NOT_SUPPORTED, (uint32_t ranks, const void *root, uint32_t rank, void **made),
-        (ranks, root, rank, made)) {
-    hcclStarts();
-    int code = real(ranks, root, rank, made);
-    communicatorMade(code, made, ranks, rank, NULL);
-    return code;
-}
-
-WRAPPED(HcclCommInitRootInfoConfig, HCCL_NOT_SUPPORTED,
-        (uint32_t ranks, const void *root, uint32_t rank, const void *config, void **made),
-        (ranks, root, rank, config, made)) {
-    hcclStarts();
-    int code = real(ranks, root, rank, config, made);
-    communicatorMade(code, made, ranks, rank, config);
-    return code;
-}
-
-WRAPPED(HcclCommInitClusterInfo, HCCL_NOT_SUPPORTED, (const char *cluster, uint32_t rank, void **made),
-        (cluster, rank, made)) {
-    hcclStarts();
-    int code = real(cluster, rank, made);
-    communicatorMade(code, made, 0, rank, NULL);
-    return code;
-}
-
-WRAPPED(HcclCommInitClusterInfoConfig, HCCL_NOT_SUPPORTED,
-        (const char *cluster, uint32_t rank, void *config, void **made), (cluster, rank, config, made)) {
-    hcclStarts();
-    int code = real(cluster, rank, config, made);
-    communicatorMade(code, made, 0, rank, config);
-    return code;
-}
-
-WRAPPED(HcclCommInitAll, HCCL_NOT_SUPPORTED, (uint32_t devices, int32_t *ids, void **made), (devices, ids, made)) {
-    hcclStarts();
-    int code = real(devices, ids, made);
-    for (uint32_t rank = 0; code == 0 && made != NULL && rank < devices; rank++) {
-        communicatorMade(code, &made[rank], devices, rank, NULL);
+/* What makes a communicator: NOTE says how many ranks it has, which this one is, and its configuration. */
+#define MAKER(NAME, PARAMETERS, ARGUMENTS, NOTE)               \
+    WRAPPED(NAME, HCCL_NOT_SUPPORTED, PARAMETERS, ARGUMENTS) { \
+        if (inHccl) {                                          \
+            return real ARGUMENTS;                             \
+        }                                                      \
+        inHccl = true;                                         \
+        hcclStarts();                                          \
+        int code = real ARGUMENTS;                             \
+        NOTE;                                                  \
+        inHccl = false;                                        \
+        return code;                                           \
     }
-    return code;
-}
 
-WRAPPED(HcclCreateSubCommConfig, HCCL_NOT_SUPPORTED,
-        (void **of, uint32_t ranks, uint32_t *ids, uint64_t id, uint32_t rank, void *config, void **made),
-        (of, ranks, ids, id, rank, config, made)) {
-    hcclStarts();
-    int code = real(of, ranks, ids, id, rank, config, made);
-    communicatorMade(code, made, ranks, rank, config);
-    return code;
-}
+MAKER(HcclGetRootInfo, (void *root), (root), (void)0)
+MAKER(HcclCommInitRootInfo, (uint32_t ranks, const void *root, uint32_t rank, void **made), (ranks, root, rank, made),
+      communicatorMade(code, made, ranks, rank, NULL))
+MAKER(HcclCommInitRootInfoConfig,
+      (uint32_t ranks, const void *root, uint32_t rank, const void *config, void **made),
+      (ranks, root, rank, config, made), communicatorMade(code, made, ranks, rank, config))
+MAKER(HcclCommInitClusterInfo, (const char *cluster, uint32_t rank, void **made), (cluster, rank, made),
+      communicatorMade(code, made, 0, rank, NULL))
+MAKER(HcclCommInitClusterInfoConfig, (const char *cluster, uint32_t rank, void *config, void **made),
+      (cluster, rank, config, made), communicatorMade(code, made, 0, rank, config))
+MAKER(HcclCreateSubCommConfig,
+      (void **of, uint32_t ranks, uint32_t *ids, uint64_t id, uint32_t rank, void *config, void **made),
+      (of, ranks, ids, id, rank, config, made), communicatorMade(code, made, ranks, rank, config))
+MAKER(HcclCommInitAll, (uint32_t devices, int32_t *ids, void **made), (devices, ids, made),
+      for (uint32_t i = 0; made != NULL && i < devices; i++) communicatorMade(code, &made[i], devices, i, NULL))
 
 WRAPPED(HcclCommDestroy, HCCL_NOT_SUPPORTED, (void *communicator), (communicator)) {
     int code = real(communicator);
@@ -193,12 +170,9 @@ WRAPPED(HcclCommDestroy, HCCL_NOT_SUPPORTED, (void *communicator), (communicator
 
 /* --- collectives --- */
 
-/* Set while this thread is inside a collective: one may be made of others. */
-static __thread __attribute__((tls_model("initial-exec"))) bool communicating;
-
 static void collectiveDone(int code, enum traceCollective kind, void *communicator) {
     int before = errno;
-    communicating = false;
+    inHccl = false;
     if (code == 0) {
         tracerCountCollective(kind, communicator);
     }
@@ -207,10 +181,10 @@ static void collectiveDone(int code, enum traceCollective kind, void *communicat
 
 #define COLLECTIVE(NAME, KIND, PARAMETERS, ARGUMENTS)                 \
     WRAPPED(NAME, HCCL_NOT_SUPPORTED, PARAMETERS, ARGUMENTS) {        \
-        if (communicating) {                                          \
+        if (inHccl) {                                          \
             return real ARGUMENTS;                                    \
         }                                                             \
-        communicating = true;                                         \
+        inHccl = true;                                         \
         int code = real ARGUMENTS;                                    \
         collectiveDone(code, KIND, comm);                             \
         return code;                                                  \

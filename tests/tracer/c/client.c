@@ -184,7 +184,7 @@ static void overlapping(void) {
 }
 
 static void *captureOften(void *arg) {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 50; i++) {
         CHECK(begin(arg) == 0);
         copies(2);
         CHECK(end(arg) == 0);
@@ -229,8 +229,8 @@ static void forking(void) {
 }
 
 static void executing(char **argv) {
-    capture(1);
     if (getenv("SECOND_IMAGE") == NULL) {
+        capture(1);
         setenv("SECOND_IMAGE", "1", 1);
         execv("/proc/self/exe", argv);
         CHECK(0);
@@ -268,6 +268,16 @@ static void many(int count) {
 static void dying(void) {
     CHECK(begin(host_memory) == 0);
     copies(1);
+    raise(SIGKILL);
+}
+
+static void dyingTogether(int count) { /* each once all have begun: a byte each in a file says so */
+    CHECK(begin(host_memory) == 0);
+    int file = open(getenv("TOGETHER"), O_RDWR | O_CREAT | O_APPEND, 0600);
+    CHECK(write(file, "x", 1) == 1);
+    while (lseek(file, 0, SEEK_END) < count) {
+        usleep(1000);
+    }
     raise(SIGKILL);
 }
 
@@ -331,6 +341,7 @@ __attribute__((visibility("default"))) int scenario(int argc, char **argv) {
     else if (strcmp(name, "closing") == 0) closing();
     else if (strcmp(name, "many") == 0) many(number);
     else if (strcmp(name, "dying") == 0) dying();
+    else if (strcmp(name, "dying-together") == 0) dyingTogether(number);
     else if (strcmp(name, "eager") == 0) eager(number);
     else if (strcmp(name, "command") == 0) command();
     else if (strcmp(name, "configured") == 0) configured();
