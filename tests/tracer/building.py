@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from capture_canary.trace import TracedCapture, TraceFile
+from capture_canary.trace import ProcessFacts, TracedCapture, TraceFile
 
 SOURCES = Path(__file__).parent / "c"
 TRACER_SOURCES = Path(__file__).parents[2] / "daemon" / "tracer"
@@ -91,6 +92,10 @@ class Run:
         return self.captures[0]
 
     @property
+    def facts(self) -> list[ProcessFacts]:
+        return [trace.facts for trace in self.traces if trace.facts is not None]
+
+    @property
     def copies(self) -> list[int | None]:
         return [capture.capture.h2d_copies for capture in self.only]
 
@@ -122,10 +127,13 @@ def run_traced(
     return run
 
 
+def miss(reason: str) -> NoReturn:
+    """Skip, naming what is missing; in CI nothing may be."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 def need(command: str) -> str:
-    """Return the path of a tool, or skip naming it; in CI nothing may be missing."""
-    found = shutil.which(command)
-    if found is None:
-        reason = f"{command} is not installed"
-        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
-    return found
+    """Return the path of a tool."""
+    return shutil.which(command) or miss(f"{command} is not installed")

@@ -80,7 +80,7 @@ def test_file_stays_at_its_cap(trace):
 
 def test_communicators_and_the_mode_as_hccl_first_saw_it(trace):
     run = trace("configured", HCCL_OP_EXPANSION_MODE="AIV")
-    facts = run.traces[0].facts
+    facts = run.facts[0]
     assert (facts.mode_state, facts.mode) == (
         "set",
         "AI_CPU",
@@ -101,7 +101,7 @@ def test_communicators_and_the_mode_as_hccl_first_saw_it(trace):
 @pytest.mark.parametrize("mode", [None, "", "AIV", "x" * 39, "y" * 40, "ü\n"])
 def test_mode_of_the_environment(trace, mode):
     environment = {} if mode is None else {"HCCL_OP_EXPANSION_MODE": mode}
-    facts = trace("eager", "1", **environment).traces[0].facts
+    facts = trace("eager", "1", **environment).facts[0]
     expected = {
         None: ("unset", None),
         "y" * 40: ("too_long", "y" * 39),
@@ -131,7 +131,7 @@ def test_versions_of_cann_where_it_keeps_them(build, tracer, folder, layout):
         [client, "plain"],
         LD_LIBRARY_PATH=str(build.folder / "cann" / "lib64"),
     )
-    assert [(lib.package, lib.version) for lib in run.traces[0].facts.libraries] == [
+    assert [(lib.package, lib.version) for lib in run.facts[0].libraries] == [
         ("runtime", "9.1.0-runtime"),
         ("hccl", "9.1.0-hccl"),
         ("hcomm", "9.1.0-hcomm"),

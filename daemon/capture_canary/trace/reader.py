@@ -2,7 +2,6 @@
 
 import os
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,11 +15,14 @@ from capture_canary.trace.header import (
 from capture_canary.trace.identity import ProcessIdentity, known_dead, parse_name
 from capture_canary.trace.layout import FILE_BYTES, Layout, RecordKind
 from capture_canary.trace.record import Eager, Record, TracedCapture, decode_record
+from capture_canary.trace.ring import Ring
 
 TraceState = Literal["live", "finished", "torn", "forged"]
 
 BATCH: Final = 64
-"""Records read at once while following; also how long a missing record is waited for, in records."""
+"""Records read at once while following."""
+OPEN_CAPTURES: Final = 16
+"""As many as the tracer follows at once."""
 
 NO_EAGER: Final = Eager(collectives=0, h2d_copies=0, h2d_bytes=0, copy_seconds=0.0, copies=(0,) * 8)
 
@@ -36,21 +38,26 @@ class TraceFile:
         """The process's totals outside captures, as last recorded; None before the first look."""
         self.open_captures: dict[int, Record] = {}
         """Captures that have begun and not ended, by order."""
-        self.lost = 0
-        """Records that were overwritten, torn or never written before they could be read."""
         self.lost_captures = 0
         """Captures that the tracer itself could not follow."""
         self.problem: str | None = None
         self._forged = False
         self._exited = False
-        self._next = 1
-        self._ahead: set[int] = set()
+        self._ring: Ring | None = None
+        self._modified_ns = -1
         self._identity: ProcessIdentity | None = parse_name(path.name)
         self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        status = os.fstat(self._file)
+        self._inode = (status.st_dev, status.st_ino)
 
     def close(self) -> None:
         """Close the file; to be called once."""
         os.close(self._file)
+
+    @property
+    def lost(self) -> int:
+        """Records that were overwritten, torn or never written before they could be read."""
+        return self._ring.lost if self._ring else 0
 
     @property
     def state(self) -> TraceState:
@@ -59,13 +66,29 @@ class TraceFile:
             return "forged"
         if self.facts is None or self._identity is None:
             return "torn"
-        return "finished" if self._exited or known_dead(self._identity) else "live"
+        ended = self._exited or self._made_way() or known_dead(self._identity)
+        return "finished" if ended else "live"
+
+    def _made_way(self) -> bool:
+        """Return whether the file was removed, or another one stands in its place: nobody writes to it any more."""
+        try:
+            now = self.path.stat(follow_symlinks=False)
+        except OSError:
+            return True
+        return (now.st_dev, now.st_ino) != self._inode
 
     def poll(self) -> list[TracedCapture]:
         """Return the captures that ended since the last call, in order."""
+        if self._forged:
+            return []
+        self.problem = None
         try:
-            layout = self._read_header()
-            records = self._read_records(layout)
+            status = os.fstat(self._file)
+            layout = self._read_header(status)
+            touched = status.st_mtime_ns != self._modified_ns
+            self._ring = self._ring or Ring(layout.record_capacity)
+            records = self._read_records(layout, self._ring, touched=touched)
+            self._modified_ns = status.st_mtime_ns
         except TornError as error:
             self.problem = str(error)
             return []
@@ -78,8 +101,7 @@ class TraceFile:
             return []
         return [capture for record in records if (capture := self._take(record)) is not None]
 
-    def _read_header(self) -> Layout:
-        status = os.fstat(self._file)
+    def _read_header(self, status: os.stat_result) -> Layout:
         if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_BYTES:
             raise ForgedError("it is no regular file of at most 1 MiB")
         if self._identity is None:
@@ -96,43 +118,23 @@ class TraceFile:
         self.eager = self.eager or NO_EAGER
         return layout
 
-    def _read_records(self, layout: Layout) -> list[Record]:
+    def _read_records(self, layout: Layout, ring: Ring, *, touched: bool) -> list[Record]:
         """Return the records not seen before, in order."""
         found: list[Record] = []
-        while True:
-            batch = self._new_in(
-                self._read_slots(layout, (self._next - 1) % layout.record_capacity, BATCH)
-            )
-            if any(record.sequence >= self._next + layout.record_capacity for record in batch):
-                everything = self._read_slots(layout, 0, layout.record_capacity)
-                batch = self._new_in(everything)
-                self._jump(min(record.sequence for record in everything))
-            found += batch
-            if not self._advance(batch):
-                return sorted(found, key=lambda record: record.sequence)
-
-    def _new_in(self, records: Iterable[Record]) -> list[Record]:
-        return [r for r in records if r.sequence >= self._next and r.sequence not in self._ahead]
-
-    def _jump(self, sequence: int) -> None:
-        """Go on at a later record: those in between are overwritten."""
-        if sequence > self._next:
-            self.lost += sequence - self._next - sum(s < sequence for s in self._ahead)
-            self._next = sequence
-            self._ahead = {s for s in self._ahead if s >= sequence}
-
-    def _advance(self, batch: list[Record]) -> bool:
-        """Go on behind what was read; True where there may be more at once."""
-        start = self._next
-        self._ahead.update(record.sequence for record in batch)
-        while True:
-            while self._next in self._ahead:
-                self._ahead.remove(self._next)
-                self._next += 1
-            # Threads write side by side: a gap may still be filled, for a while.
-            if not self._ahead or max(self._ahead) - self._next < BATCH // 2:
-                return self._next > start
-            self._jump(min(self._ahead))
+        everything = touched
+        for _ in range(ring.capacity // BATCH + 2):
+            start = ring.next
+            near = self._read_slots(layout, (start - 1) % ring.capacity, BATCH)
+            if ring.gone_round(near):
+                everything = True
+                break
+            found += ring.accept(near)
+            everything &= not found
+            if ring.next == start:
+                break
+        if everything:
+            found += ring.accept(self._read_slots(layout, 0, ring.capacity))
+        return found
 
     def _read_slots(self, layout: Layout, first: int, count: int) -> list[Record]:
         """Return the records of some slots; torn ones are left out, since they may be being written."""
@@ -159,7 +161,7 @@ class TraceFile:
         self.eager = record.eager
         self.lost_captures = record.lost
         if record.kind == RecordKind.BEGIN:
-            if len(self.open_captures) >= BATCH:  # more than the tracer follows at once
+            if len(self.open_captures) >= OPEN_CAPTURES:
                 self.open_captures.pop(next(iter(self.open_captures)))
             self.open_captures[record.order] = record
         elif record.kind == RecordKind.END:
