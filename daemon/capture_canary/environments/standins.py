@@ -1,0 +1,143 @@
+"""Stand-ins for libraries that an environment links and nobody here brings: CANN's operators, CUDA.
+
+They are made for the packages that are *installed*: whatever those ask for is exported, under the versions they ask
+for. An operator of libopapi succeeds and computes nothing; everything else says that it is not supported.
+"""
+
+import ctypes
+import mmap
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from capture_canary.environments.elf import Library, ToolMissingError, read
+
+FOLDERS = ("torch/lib", "torchvision", "torch_npu", "torch_npu/lib", "vllm_ascend", "vllm_ascend/lib")
+"""Where the libraries that link CANN or CUDA are, in site-packages."""
+
+# What every Linux has, as far as these packages go.
+_SYSTEM = re.compile(r"(ld-linux\S*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|gomp|util|z))\.so(\.\d+)*$")
+_HOST = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0")
+_CUDA = re.compile(r"lib(cu|nv|nccl)")
+_OPERATOR = re.compile(rb"aclnn[A-Z]\w*(?=\0)")
+_NAME = re.compile(r"[A-Za-z_]\w*$")
+
+CUDA_ERROR_NO_DEVICE = 100
+ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000
+
+
+@dataclass
+class StandIn:
+    """One library to be made."""
+
+    soname: str
+    functions: dict[str, str | None] = field(default_factory=dict)
+    """What it exports, each under the version that is asked for."""
+    returns: int = 0
+
+
+def plan(site: Path, emulated: list[Path]) -> list[StandIn]:
+    """Return what must stand in for the packages in `site` to load, given the emulated CANN's folders."""
+    libraries = [file for folder in FOLDERS for file in sorted((site / folder).glob("*.so"))]
+    askers = [read(file) for file in libraries]
+    brought = [file for folder in emulated for file in folder.glob("*.so")]
+    present = {file.name for file in [*site.rglob("*.so*"), *brought]}
+    missing = {name for asker in askers for name in asker.needed if not _SYSTEM.match(name)} - present
+    made = {name: StandIn(name, returns=_refusal(name)) for name in sorted(missing)}
+    offered = set().union(*(library.defined for library in [*askers, *map(read, brought)]))
+    for asker in askers:
+        _give_versioned(asker, made)
+    for asker in askers:
+        _give_orphans(asker, made, offered)
+    operators = {name for file in libraries if file.parent.name != "torch" for name in _operators(file)}
+    if operators:
+        made["libopapi.so"] = StandIn("libopapi.so", dict.fromkeys(sorted(operators)))
+    return list(made.values())
+
+
+def _refusal(soname: str) -> int:
+    return CUDA_ERROR_NO_DEVICE if _CUDA.match(soname) else ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+
+
+def _give_versioned(asker: Library, made: dict[str, StandIn]) -> None:
+    """Put each function that is asked for under a version into the stand-in that has that version."""
+    for name, version in asker.asked.items():
+        home = made.get(asker.home.get(version or "", ""))
+        if home is not None and _NAME.match(name):
+            home.functions[name] = version
+
+
+def _give_orphans(asker: Library, made: dict[str, StandIn], offered: set[str]) -> None:
+    """Put each function that nobody offers into one of the stand-ins that the asker links."""
+    linked = [made[name] for name in sorted(asker.needed) if name in made]
+    if not linked:
+        return
+    # Preferably where a version script does not stand in the way; the loader looks in all of them.
+    home = min(linked, key=lambda standin: any(standin.functions.values()))
+    host = [ctypes.CDLL(name) for name in _HOST]
+    for name, version in asker.asked.items():
+        if version is not None or name in offered or not _NAME.match(name):
+            continue
+        if not name.startswith(("Py", "_Py")) and not any(hasattr(lib, name) for lib in host):
+            home.functions[name] = None
+
+
+def _operators(file: Path) -> set[str]:
+    """Return the operators whose names stand in a library, to be looked up while it runs."""
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return {found.decode() for found in _OPERATOR.findall(content)}
+
+
+def compiler() -> str:
+    """Return the machine's C compiler: $CC, else cc, gcc or clang.
+
+    Raises:
+        ToolMissingError: there is none.
+    """
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if name and (found := shutil.which(name)):
+            return found
+    raise ToolMissingError("no C compiler (cc, gcc, clang or $CC): install one, e.g. apt install gcc")
+
+
+def build(standins: list[StandIn], folder: Path) -> None:
+    """Compile the stand-ins into a folder; what stood there of an earlier build and is not wanted goes.
+
+    Raises:
+        ToolMissingError: there is no C compiler.
+        subprocess.CalledProcessError: it refused.
+    """
+    command = compiler()
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {standin.soname for standin in standins}
+    for old in folder.glob("*.so*"):
+        if old.name not in wanted:
+            old.unlink()
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        for standin in standins:
+            _compile(command, standin, Path(scratch))
+            (Path(scratch) / standin.soname).replace(folder / standin.soname)
+
+
+def _compile(command: str, standin: StandIn, scratch: Path) -> None:
+    source, script = scratch / "standin.c", scratch / "standin.map"
+    lines = [f"int {name}(void) {{ return {standin.returns}; }}" for name in standin.functions]
+    source.write_text("\n".join([*lines, "extern int standin_empty;", ""]), encoding="ascii")
+    flags = ["-shared", "-fPIC", "-w", "-fno-builtin", f"-Wl,-soname,{standin.soname}"]
+    versions = sorted({version for version in standin.functions.values() if version})
+    if versions:
+        script.write_text("".join(_node(standin, version) for version in versions), encoding="ascii")
+        flags.append(f"-Wl,--version-script,{script}")
+    output = str(scratch / standin.soname)
+    subprocess.run(
+        [command, *flags, "-o", output, str(source)], check=True, capture_output=True, text=True
+    )
+
+
+def _node(standin: StandIn, version: str) -> str:
+    names = "; ".join(name for name, of in standin.functions.items() if of == version)
+    return f"{version} {{ global: {names}; }};\n"
