@@ -1,7 +1,6 @@
 """Make an environment: venv, packages as pinned, stand-ins, a first import. Run again, it goes on where it stopped."""
 
 import fcntl
-import json
 import os
 import re
 import subprocess
@@ -9,13 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from capture_canary import emulate
 from capture_canary.environments import standins
 from capture_canary.environments.layout import Environment
-from capture_canary.environments.recipes import Recipe
+from capture_canary.environments.recipes import Recipe, RecipeError, default_dir, recipe
 from capture_canary.native import emulated_cann_dir
 
-_NO_NETWORK = re.compile(
-    r"NewConnectionError|ConnectTimeout|Failed to establish|Temporary failure in name resolution|ProxyError"
+_NO_INDEX = re.compile(
+    r"NewConnectionError|ConnectTimeout|NameResolution|ProxyError|from versions: none"
 )
 _LINES_SHOWN = 12
 
@@ -27,33 +27,33 @@ class CreateError(RuntimeError):
 Say = Callable[[str], None]
 
 
-def create(recipe: Recipe, folder: Path, python: str | None, say: Say) -> Environment:
+def create(wanted: Recipe, folder: Path, python: str | None, say: Say) -> Environment:
     """Make the environment in `folder`, or finish or refresh the one that is there.
 
     Raises:
         CreateError: a step failed; what was done stays for the next run.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    environment = Environment(recipe.name, folder / recipe.name)
-    with _locked(folder / f".{recipe.name}.lock"):
-        done = environment.done()
-        if done.get("packages") != recipe.digest():
-            _make_venv(environment, python or recipe.python(), say)
-            _install(environment, recipe, say)
-        say("building stand-ins for what its packages link")
-        _build_standins(environment)
-        if recipe.sources and done.get("packages") != recipe.digest():
-            _install_sources(environment, recipe, say)
+    environment = Environment(wanted.name, folder / wanted.name)
+    with _locked(environment):
+        if environment.made() != wanted.digest():
+            _make_venv(environment, python or wanted.python(), say)
+            _install(environment, wanted, say)
+            say("building stand-ins for what its packages link")
             _build_standins(environment)
+            if wanted.sources:
+                _install_sources(environment, wanted, say)
+        _build_standins(environment)
         say("importing torch_npu on the emulated CANN")
         _check(environment)
-        environment.mark({"packages": recipe.digest(), "standins": standins.digest()})
+        environment.mark(wanted.digest())
     return environment
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Keep two commands from making one environment at a time."""
+def _locked(environment: Environment) -> Iterator[None]:
+    """Keep two processes from working on one environment at a time."""
+    file = environment.folder.parent / f".{environment.name}.lock"
     with file.open("w", encoding="utf-8") as opened:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield
@@ -61,7 +61,8 @@ def _locked(file: Path) -> Iterator[None]:
 
 def _make_venv(environment: Environment, python: str, say: Say) -> None:
     probe = [str(environment.python), "-m", "pip", "--version"]
-    if environment.python.exists() and _run(environment, probe, {}) == 0:
+    begun = environment.python.exists() and not environment.made()
+    if begun and _run(environment, probe, {}) == 0:
         return
     say(f"making a virtual environment in {environment.folder} with {python}")
     code = _run(environment, [python, "-m", "venv", "--clear", str(environment.folder)], {})
@@ -76,8 +77,7 @@ def _install(environment: Environment, recipe: Recipe, say: Say) -> None:
 
 def _install_sources(environment: Environment, recipe: Recipe, say: Say) -> None:
     say(f"building {recipe.sources}; log: {environment.log}")
-    environ = {**recipe.build_environ, "LD_LIBRARY_PATH": os.pathsep.join(environment.libraries())}
-    environ["PATH"] = f"{environment.python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    environ = {**environment.variables(emulate.parse(""), os.environ), **recipe.build_environ}
     _pip(environment, ["--no-build-isolation", "-r", str(recipe.sources)], environ)
 
 
@@ -86,22 +86,45 @@ def _pip(environment: Environment, arguments: list[str], environ: dict[str, str]
     code = _run(environment, [*command, "--disable-pip-version-check", *arguments], environ)
     if code == 0:
         return
-    if _NO_NETWORK.search(environment.log.read_text(encoding="utf-8", errors="replace")):
-        raise _failed(environment, "pip reached no package index: check the network, PIP_INDEX_URL, HTTPS_PROXY")
+    if _NO_INDEX.search(environment.log.read_text(encoding="utf-8", errors="replace")):
+        raise _failed(
+            environment,
+            "pip reached no package index that has these: check the network, PIP_INDEX_URL, HTTPS_PROXY",
+        )
     raise _failed(environment, "pip failed")
 
 
+def find(name: str, folder: Path | None = None) -> Environment:
+    """Return an environment that is ready; make its stand-ins again where this package has become another.
+
+    Raises:
+        RecipeError: it is not there, not finished, made from other requirements, or unknown.
+        CreateError: its stand-ins do not compile.
+    """
+    kept = folder or default_dir()
+    environment = Environment(name, kept / name)
+    if environment.made() != recipe(name).digest():
+        raise RecipeError(
+            f"{name} is not ready in {kept}: make it with `capture-canary env create {name}`"
+        )
+    with _locked(environment):
+        _build_standins(environment)
+    return environment
+
+
 def _build_standins(environment: Environment) -> None:
-    found = standins.plan(environment.site_packages(), [emulated_cann_dir() / "lib64"])
+    emulated = emulated_cann_dir() / "lib64"
+    site = environment.site_packages()
     try:
-        standins.build(found, environment.standins)
+        standins.refresh(site, emulated, environment.standins)
     except subprocess.CalledProcessError as error:
         raise CreateError(f"the C compiler refused a stand-in: {error.stderr}") from error
 
 
 def _check(environment: Environment) -> None:
     code = "import torch, torch_npu; assert torch.npu.is_available(), 'torch sees no NPU'"
-    if _run(environment, [str(environment.python), "-c", code], environment.variables()) != 0:
+    variables = environment.variables(emulate.parse(""), os.environ)
+    if _run(environment, [str(environment.python), "-c", code], variables) != 0:
         raise _failed(environment, "torch_npu does not import on the emulated CANN")
 
 

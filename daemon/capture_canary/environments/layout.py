@@ -1,14 +1,13 @@
 """Where the parts of an environment are, and the variables that a process in it needs."""
 
-import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from capture_canary import emulate
-from capture_canary.native import emulated_cann_dir
 
-_MARK = "capture-canary.json"
+_MARK = "made-from"
 
 
 @dataclass(frozen=True)
@@ -37,25 +36,25 @@ class Environment:
         """Return the folder its packages are in."""
         return next((self.folder / "lib").glob("python3.*/site-packages"))
 
-    def done(self) -> dict[str, str]:
-        """Return what was marked as done, with the digest of what it was made from."""
+    def made(self) -> str:
+        """Return the digest of the requirements that it was made from; empty where it is not ready."""
         try:
-            found = json.loads((self.folder / _MARK).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+            return (self.folder / _MARK).read_text(encoding="utf-8")
+        except OSError:
+            return ""
 
-    def mark(self, done: dict[str, str]) -> None:
-        """Remember what is done."""
-        (self.folder / _MARK).write_text(json.dumps(done), encoding="utf-8")
+    def mark(self, digest: str) -> None:
+        """Remember that it is ready."""
+        (self.folder / _MARK).write_text(digest, encoding="utf-8")
 
-    def variables(self, settings: str = "") -> dict[str, str]:
-        """Return what a process of the environment needs beside the environment it inherits.
-
-        Args:
-            settings: of the emulated CANN, as CAPTURE_CANARY_EMULATE takes them.
-        """
-        variables = emulate.environment(settings)
+    def variables(self, settings: emulate.Settings, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return what a process of the environment needs on the emulated CANN, beside what it inherits."""
+        variables = emulate.environment(settings, environ)
         # Behind the emulated CANN, so that a true function is found before one that stands in.
-        variables["LD_LIBRARY_PATH"] += f"{os.pathsep}{self.standins}"
-        return variables
+        folders = [variables["LD_LIBRARY_PATH"], str(self.standins)]
+        inherited = [environ["PATH"]] if environ.get("PATH") else []
+        return {
+            **variables,
+            "LD_LIBRARY_PATH": os.pathsep.join(folders),
+            "PATH": os.pathsep.join([str(self.python.parent), *inherited]),
+        }

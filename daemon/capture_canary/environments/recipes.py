@@ -44,7 +44,7 @@ class Recipe:
         Raises:
             RecipeError: none is on PATH.
         """
-        if sys.version_info.minor in self.pythons:
+        if _minor_here() in self.pythons:
             return sys.executable
         for minor in reversed(self.pythons):
             found = shutil.which(f"python3.{minor}")
@@ -52,9 +52,13 @@ class Recipe:
                 return found
         span = f"3.{self.pythons[0]} to 3.{self.pythons[-1]}"
         raise RecipeError(
-            f"{self.name} exists for Python {span}; this is {sys.version_info.major}."
-            f"{sys.version_info.minor} and none of those is on PATH: install one or give --python"
+            f"{self.name} exists for Python {span}; this is 3.{_minor_here()} and none of those "
+            "is on PATH: install one or give --python"
         )
+
+
+def _minor_here() -> int:
+    return sys.version_info.minor
 
 
 def _minor(python: str) -> int | None:

@@ -5,6 +5,7 @@ for. An operator of libopapi succeeds and computes nothing; everything else says
 """
 
 import ctypes
+import hashlib
 import mmap
 import os
 import re
@@ -16,12 +17,22 @@ from pathlib import Path
 
 from capture_canary.environments.elf import Library, ToolMissingError, read
 
-FOLDERS = ("torch/lib", "torchvision", "torch_npu", "torch_npu/lib", "vllm_ascend", "vllm_ascend/lib")
-"""Where the libraries that link CANN or CUDA are, in site-packages."""
+CUDA_FOLDERS = ("torch/lib", "torchvision")
+CANN_FOLDERS = ("torch_npu", "torch_npu/lib", "vllm_ascend", "vllm_ascend/lib")
+"""Where the libraries that link CUDA and CANN are, in site-packages."""
 
 # What every Linux has, as far as these packages go.
-_SYSTEM = re.compile(r"(ld-linux\S*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|gomp|util|z))\.so(\.\d+)*$")
-_HOST = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0")
+_SYSTEM = re.compile(
+    r"(ld-linux\S*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|gomp|util|z))\.so(\.\d+)*$"
+)
+_HOST = (
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "libgcc_s.so.1",
+    "libstdc++.so.6",
+)
 _CUDA = re.compile(r"lib(cu|nv|nccl)")
 _OPERATOR = re.compile(rb"aclnn[A-Z]\w*(?=\0)")
 _NAME = re.compile(r"[A-Za-z_]\w*$")
@@ -38,24 +49,50 @@ class StandIn:
     functions: dict[str, str | None] = field(default_factory=dict)
     """What it exports, each under the version that is asked for."""
     returns: int = 0
+    links: Path | None = None
+    """A library whose functions it offers as well, to who looks names up by handle."""
+
+
+def refresh(site: Path, emulated: Path, out: Path) -> None:
+    """Make in `out` what must stand in for the packages in `site`, unless it was made from the same before.
+
+    Raises:
+        ToolMissingError: there is no C compiler or no readelf.
+        subprocess.CalledProcessError: the compiler refused.
+    """
+    mark = out / "made-from"
+    inputs = [Path(__file__), *sorted(emulated.glob("*.so"))]
+    packages = sorted(file.name for file in site.glob("*.dist-info"))
+    digest = hashlib.sha256(repr(packages).encode())
+    for file in inputs:
+        digest.update(file.read_bytes())
+    if mark.exists() and mark.read_text(encoding="utf-8") == digest.hexdigest():
+        return
+    build(plan(site, [emulated]), out)
+    mark.write_text(digest.hexdigest(), encoding="utf-8")
 
 
 def plan(site: Path, emulated: list[Path]) -> list[StandIn]:
     """Return what must stand in for the packages in `site` to load, given the emulated CANN's folders."""
-    libraries = [file for folder in FOLDERS for file in sorted((site / folder).glob("*.so"))]
-    askers = [read(file) for file in libraries]
+    cuda = [file for folder in CUDA_FOLDERS for file in sorted((site / folder).glob("*.so"))]
+    cann = [file for folder in CANN_FOLDERS for file in sorted((site / folder).glob("*.so"))]
+    askers = [read(file) for file in cuda + cann]
     brought = [file for folder in emulated for file in folder.glob("*.so")]
     present = {file.name for file in [*site.rglob("*.so*"), *brought]}
-    missing = {name for asker in askers for name in asker.needed if not _SYSTEM.match(name)} - present
+    missing = {
+        name for asker in askers for name in asker.needed if not _SYSTEM.match(name)
+    } - present
     made = {name: StandIn(name, returns=_refusal(name)) for name in sorted(missing)}
     offered = set().union(*(library.defined for library in [*askers, *map(read, brought)]))
     for asker in askers:
         _give_versioned(asker, made)
     for asker in askers:
         _give_orphans(asker, made, offered)
-    operators = {name for file in libraries if file.parent.name != "torch" for name in _operators(file)}
+    operators = {name for file in cann for name in _operators(file)}
     if operators:
-        made["libopapi.so"] = StandIn("libopapi.so", dict.fromkeys(sorted(operators)))
+        # As in CANN: the arguments of operators are made by libnnopbase and looked up in libopapi.
+        base = next((file for file in brought if file.name == "libnnopbase.so"), None)
+        made["libopapi.so"] = StandIn("libopapi.so", dict.fromkeys(sorted(operators)), links=base)
     return list(made.values())
 
 
@@ -88,7 +125,10 @@ def _give_orphans(asker: Library, made: dict[str, StandIn], offered: set[str]) -
 
 def _operators(file: Path) -> set[str]:
     """Return the operators whose names stand in a library, to be looked up while it runs."""
-    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with (
+        file.open("rb") as opened,
+        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
         return {found.decode() for found in _OPERATOR.findall(content)}
 
 
@@ -101,7 +141,9 @@ def compiler() -> str:
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
         if name and (found := shutil.which(name)):
             return found
-    raise ToolMissingError("no C compiler (cc, gcc, clang or $CC): install one, e.g. apt install gcc")
+    raise ToolMissingError(
+        "no C compiler (cc, gcc, clang or $CC): install one, e.g. apt install gcc"
+    )
 
 
 def build(standins: list[StandIn], folder: Path) -> None:
@@ -130,11 +172,15 @@ def _compile(command: str, standin: StandIn, scratch: Path) -> None:
     flags = ["-shared", "-fPIC", "-w", "-fno-builtin", f"-Wl,-soname,{standin.soname}"]
     versions = sorted({version for version in standin.functions.values() if version})
     if versions:
-        script.write_text("".join(_node(standin, version) for version in versions), encoding="ascii")
+        script.write_text(
+            "".join(_node(standin, version) for version in versions), encoding="ascii"
+        )
         flags.append(f"-Wl,--version-script,{script}")
+    if standin.links:
+        flags += ["-Wl,--no-as-needed", str(standin.links)]
     output = str(scratch / standin.soname)
     subprocess.run(
-        [command, *flags, "-o", output, str(source)], check=True, capture_output=True, text=True
+        [command, "-o", output, str(source), *flags], check=True, capture_output=True, text=True
     )
 
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "cann.h"
 
 typedef int32_t aclnnStatus;
 enum { OK = 0, NULL_POINTER = 161001, BAD_PARAMETER = 161002 };
@@ -31,7 +31,7 @@ static void *copy_of(const void *from, uint64_t count, size_t size) {
     return copy;
 }
 
-EXPORT aclnnStatus aclDestroyTensor(const aclTensor *tensor) {
+EMU_EXPORT aclnnStatus aclDestroyTensor(const aclTensor *tensor) {
     if (!tensor) return OK;
     free(tensor->sizes);
     free(tensor->strides);
@@ -39,7 +39,7 @@ EXPORT aclnnStatus aclDestroyTensor(const aclTensor *tensor) {
     return OK;
 }
 
-EXPORT aclTensor *aclCreateTensor(const int64_t *sizes, uint64_t dims, int type, const int64_t *strides, int64_t offset,
+EMU_EXPORT aclTensor *aclCreateTensor(const int64_t *sizes, uint64_t dims, int type, const int64_t *strides, int64_t offset,
                                   int format, const int64_t *storage_sizes, uint64_t storage_dims, void *data) {
     if (dims && !sizes) return NULL;
     aclTensor *tensor = malloc(sizeof *tensor);
@@ -53,28 +53,28 @@ EXPORT aclTensor *aclCreateTensor(const int64_t *sizes, uint64_t dims, int type,
 }
 
 /* The caller frees what it gets. */
-EXPORT aclnnStatus aclGetViewShape(const aclTensor *tensor, int64_t **sizes, uint64_t *dims) {
+EMU_EXPORT aclnnStatus aclGetViewShape(const aclTensor *tensor, int64_t **sizes, uint64_t *dims) {
     if (!tensor || !sizes || !dims) return NULL_POINTER;
     *sizes = copy_of(tensor->sizes, tensor->dims, sizeof **sizes);
     *dims = tensor->dims;
     return *sizes ? OK : BAD_PARAMETER;
 }
-EXPORT aclnnStatus aclGetFormat(const aclTensor *tensor, int *format) {
+EMU_EXPORT aclnnStatus aclGetFormat(const aclTensor *tensor, int *format) {
     if (!tensor || !format) return NULL_POINTER;
     *format = tensor->format;
     return OK;
 }
-EXPORT aclnnStatus aclGetDataType(const aclTensor *tensor, int *type) {
+EMU_EXPORT aclnnStatus aclGetDataType(const aclTensor *tensor, int *type) {
     if (!tensor || !type) return NULL_POINTER;
     *type = tensor->type;
     return OK;
 }
-EXPORT aclnnStatus aclGetRawTensorAddr(const aclTensor *tensor, void **data) {
+EMU_EXPORT aclnnStatus aclGetRawTensorAddr(const aclTensor *tensor, void **data) {
     if (!tensor || !data) return NULL_POINTER;
     *data = tensor->data;
     return OK;
 }
-EXPORT aclnnStatus aclSetRawTensorAddr(aclTensor *tensor, void *data) {
+EMU_EXPORT aclnnStatus aclSetRawTensorAddr(aclTensor *tensor, void *data) {
     if (!tensor) return NULL_POINTER;
     tensor->data = data;
     return OK;
@@ -121,28 +121,28 @@ static size_t width_of(int type) {
     }
 }
 
-EXPORT array *aclCreateScalar(const void *value, int type) { return array_create(value, 1, width_of(type), NULL); }
-EXPORT array *aclCreateIntArray(const int64_t *items, uint64_t count) { return array_create(items, count, sizeof *items, NULL); }
-EXPORT array *aclCreateFloatArray(const float *items, uint64_t count) { return array_create(items, count, sizeof *items, NULL); }
-EXPORT array *aclCreateBoolArray(const bool *items, uint64_t count) { return array_create(items, count, sizeof *items, NULL); }
+EMU_EXPORT array *aclCreateScalar(const void *value, int type) { return array_create(value, 1, width_of(type), NULL); }
+EMU_EXPORT array *aclCreateIntArray(const int64_t *items, uint64_t count) { return array_create(items, count, sizeof *items, NULL); }
+EMU_EXPORT array *aclCreateFloatArray(const float *items, uint64_t count) { return array_create(items, count, sizeof *items, NULL); }
+EMU_EXPORT array *aclCreateBoolArray(const bool *items, uint64_t count) { return array_create(items, count, sizeof *items, NULL); }
 /* A list owns its members. */
-EXPORT array *aclCreateTensorList(const aclTensor *const *items, uint64_t count) {
+EMU_EXPORT array *aclCreateTensorList(const aclTensor *const *items, uint64_t count) {
     return array_create(items, count, sizeof *items, tensor_destroy);
 }
-EXPORT array *aclCreateScalarList(const array *const *items, uint64_t count) {
+EMU_EXPORT array *aclCreateScalarList(const array *const *items, uint64_t count) {
     return array_create(items, count, sizeof *items, scalar_destroy);
 }
 
 #define ARRAY(name)                                                                                              \
-    EXPORT aclnnStatus aclDestroy##name(const array *gone) { return array_destroy(gone); }                       \
-    EXPORT aclnnStatus aclGet##name##Size(const array *of, uint64_t *size) { return array_size(of, size); }
+    EMU_EXPORT aclnnStatus aclDestroy##name(const array *gone) { return array_destroy(gone); }                       \
+    EMU_EXPORT aclnnStatus aclGet##name##Size(const array *of, uint64_t *size) { return array_size(of, size); }
 ARRAY(IntArray)
 ARRAY(FloatArray)
 ARRAY(BoolArray)
 ARRAY(TensorList)
 ARRAY(ScalarList)
-EXPORT aclnnStatus aclDestroyScalar(const array *gone) { return array_destroy(gone); }
+EMU_EXPORT aclnnStatus aclDestroyScalar(const array *gone) { return array_destroy(gone); }
 
 /* Operators make no executor here: what clients hold is their own NULL. */
-EXPORT aclnnStatus aclSetAclOpExecutorRepeatable(void *executor) { return OK; }
-EXPORT aclnnStatus aclDestroyAclOpExecutor(void *executor) { return OK; }
+EMU_EXPORT aclnnStatus aclSetAclOpExecutorRepeatable(void *executor) { return OK; }
+EMU_EXPORT aclnnStatus aclDestroyAclOpExecutor(void *executor) { return OK; }

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "cann.h"
 
-typedef int aclError;
-enum { ACL_SUCCESS = 0, ACL_ERROR_INVALID_PARAM = 100000, ACL_ERROR_OP_NOT_FOUND = 100024, ACL_ERROR_BAD_ALLOC = 200000 };
+enum { ACL_ERROR_OP_NOT_FOUND = 100024, ACL_ERROR_BAD_ALLOC = 200000 };
 enum { ACL_OP_JIT_COMPILE = 12, OPTIONS = 64, VALUE_MAX = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -21,7 +20,7 @@ static const char *value_of(int option) {
     return option == ACL_OP_JIT_COMPILE ? "disable" : NULL;
 }
 
-EXPORT aclError aclSetCompileopt(int option, const char *value) {
+EMU_EXPORT aclError aclSetCompileopt(int option, const char *value) {
     if (option < 0 || option >= OPTIONS || !value || strnlen(value, VALUE_MAX) == VALUE_MAX) return ACL_ERROR_INVALID_PARAM;
     char *copy = strdup(value);
     if (!copy) return ACL_ERROR_BAD_ALLOC;
@@ -32,7 +31,7 @@ EXPORT aclError aclSetCompileopt(int option, const char *value) {
     return ACL_SUCCESS;
 }
 
-EXPORT size_t aclGetCompileoptSize(int option) {
+EMU_EXPORT size_t aclGetCompileoptSize(int option) {
     pthread_mutex_lock(&lock);
     const char *value = value_of(option);
     size_t size = value ? strlen(value) + 1 : 0;
@@ -40,7 +39,7 @@ EXPORT size_t aclGetCompileoptSize(int option) {
     return size;
 }
 
-EXPORT aclError aclGetCompileopt(int option, char *value, size_t length) {
+EMU_EXPORT aclError aclGetCompileopt(int option, char *value, size_t length) {
     aclError code = ACL_ERROR_INVALID_PARAM;
     pthread_mutex_lock(&lock);
     const char *found = value_of(option);
@@ -52,8 +51,8 @@ EXPORT aclError aclGetCompileopt(int option, char *value, size_t length) {
     return code;
 }
 
-EXPORT aclError aclopCompileAndExecute(void) { return ACL_ERROR_OP_NOT_FOUND; }
-EXPORT aclError aclopCompileAndExecuteV2(void) { return ACL_ERROR_OP_NOT_FOUND; }
+EMU_EXPORT aclError aclopCompileAndExecute(void) { return ACL_ERROR_OP_NOT_FOUND; }
+EMU_EXPORT aclError aclopCompileAndExecuteV2(void) { return ACL_ERROR_OP_NOT_FOUND; }
 
 /* What follows makes arguments of an operator to be compiled: kept truly, since clients read descriptors back. */
 typedef struct {
@@ -80,7 +79,7 @@ static aclError shape_set(aclTensorDesc *desc, int dims, const int64_t *sizes) {
     return ACL_SUCCESS;
 }
 
-EXPORT aclTensorDesc *aclCreateTensorDesc(int type, int dims, const int64_t *sizes, int format) {
+EMU_EXPORT aclTensorDesc *aclCreateTensorDesc(int type, int dims, const int64_t *sizes, int format) {
     aclTensorDesc *desc = calloc(1, sizeof *desc);
     if (!desc) return NULL;
     desc->type = type;
@@ -92,39 +91,39 @@ EXPORT aclTensorDesc *aclCreateTensorDesc(int type, int dims, const int64_t *siz
     return desc;
 }
 
-EXPORT void aclDestroyTensorDesc(const aclTensorDesc *desc) {
+EMU_EXPORT void aclDestroyTensorDesc(const aclTensorDesc *desc) {
     if (!desc) return;
     free(desc->sizes);
     free((void *)desc);
 }
 
-EXPORT int aclGetTensorDescType(const aclTensorDesc *desc) { return desc ? desc->type : -1; }
-EXPORT int aclGetTensorDescFormat(const aclTensorDesc *desc) { return desc ? desc->format : -1; }
-EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc *desc) { return desc ? desc->dims : 0; }
+EMU_EXPORT int aclGetTensorDescType(const aclTensorDesc *desc) { return desc ? desc->type : -1; }
+EMU_EXPORT int aclGetTensorDescFormat(const aclTensorDesc *desc) { return desc ? desc->format : -1; }
+EMU_EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc *desc) { return desc ? desc->dims : 0; }
 
-EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc *desc, size_t index, int64_t *size) {
+EMU_EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc *desc, size_t index, int64_t *size) {
     if (!desc || !size || index >= desc->dims) return ACL_ERROR_INVALID_PARAM;
     *size = desc->sizes[index];
     return ACL_SUCCESS;
 }
 
 /* The storage's format and shape, which no operator here looks at. */
-EXPORT aclError aclSetTensorFormat(aclTensorDesc *desc, int format) { return desc ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM; }
-EXPORT aclError aclSetTensorShape(aclTensorDesc *desc, int dims, const int64_t *sizes) {
+EMU_EXPORT aclError aclSetTensorFormat(aclTensorDesc *desc, int format) { return desc ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM; }
+EMU_EXPORT aclError aclSetTensorShape(aclTensorDesc *desc, int dims, const int64_t *sizes) {
     return desc && dims >= 0 ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
 }
-EXPORT aclError aclSetTensorPlaceMent(aclTensorDesc *desc, int place) { return desc ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM; }
-EXPORT void aclSetTensorDescName(aclTensorDesc *desc, const char *name) {}
+EMU_EXPORT aclError aclSetTensorPlaceMent(aclTensorDesc *desc, int place) { return desc ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM; }
+EMU_EXPORT void aclSetTensorDescName(aclTensorDesc *desc, const char *name) {}
 
-EXPORT aclDataBuffer *aclCreateDataBuffer(void *data, size_t size) {
+EMU_EXPORT aclDataBuffer *aclCreateDataBuffer(void *data, size_t size) {
     aclDataBuffer *buffer = malloc(sizeof *buffer);
     if (buffer) *buffer = (aclDataBuffer){data, size};
     return buffer;
 }
-EXPORT aclError aclDestroyDataBuffer(const aclDataBuffer *buffer) {
+EMU_EXPORT aclError aclDestroyDataBuffer(const aclDataBuffer *buffer) {
     free((void *)buffer);
     return ACL_SUCCESS;
 }
 
-EXPORT aclopAttr *aclopCreateAttr(void) { return calloc(1, sizeof(aclopAttr)); }
-EXPORT void aclopDestroyAttr(const aclopAttr *attr) { free((void *)attr); }
+EMU_EXPORT aclopAttr *aclopCreateAttr(void) { return calloc(1, sizeof(aclopAttr)); }
+EMU_EXPORT void aclopDestroyAttr(const aclopAttr *attr) { free((void *)attr); }

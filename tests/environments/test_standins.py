@@ -1,0 +1,129 @@
+"""Stand-ins: whatever an installed package links and nobody offers, it must load with."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capture_canary.environments import standins
+from capture_canary.environments.elf import ToolMissingError, read
+
+CLIENT = """
+import ctypes, sys
+client = ctypes.CDLL(sys.argv[1])
+operators = ctypes.CDLL("libopapi.so")
+names = ["aclMadeUp", "cudaMadeUp", "aclTrue"]
+print([getattr(client, "call_" + name)() for name in names], operators.aclnnMadeUp())
+print(hasattr(operators, "aclnnNotWhole"))
+"""
+
+
+def compile_library(path: Path, source: str, *flags: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unit = path.with_suffix(".c")
+    unit.write_text(source)
+    soname = f"-Wl,-soname,{path.name}"
+    command = [standins.compiler(), "-shared", "-fPIC", soname, "-o", str(path), str(unit), *flags]
+    subprocess.run(command, check=True)
+    unit.unlink()
+    return path
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A site-packages whose torch_npu links CANN and CUDA, and an emulated CANN that has a part of it."""
+    # The libraries it is linked against: gone afterwards, but for the emulated one.
+    there = tmp_path / "build"
+    versions = there / "map"
+    there.mkdir()
+    versions.write_text("libcudart.so.12 { global: cudaMadeUp; };")
+    cuda = compile_library(
+        there / "libcudart.so.12",
+        "int cudaMadeUp(void) { return 0; }",
+        f"-Wl,--version-script,{versions}",
+    )
+    runner = compile_library(there / "libge_runner.so", "int aclMadeUp(void) { return 0; }")
+    emulated = compile_library(
+        tmp_path / "lib64" / "libascendcl.so", "int aclTrue(void) { return 5; }"
+    )
+    wrappers = "".join(
+        f"int {name}(void); int call_{name}(void) {{ return {name}(); }}\n"
+        for name in ("aclMadeUp", "cudaMadeUp", "aclTrue")
+    )
+    strings = 'const char *names[] = {"aclnnMadeUp", "aclnnNotWhole not found", "xaclnnTail"};\n'
+    compile_library(
+        tmp_path / "site" / "torch_npu" / "lib" / "libtorch_npu.so",
+        wrappers + strings,
+        *(str(path) for path in (cuda, runner, emulated)),
+        "-Wl,-z,now",
+    )
+    for path in (cuda, runner):
+        path.unlink()
+    return tmp_path
+
+
+def test_a_client_loads_and_each_function_answers_what_it_should(machine: Path) -> None:
+    site, emulated, out = machine / "site", machine / "lib64", machine / "out"
+    planned = standins.plan(site, [emulated])
+    standins.build(planned, out)
+    client = site / "torch_npu" / "lib" / "libtorch_npu.so"
+    done = subprocess.run(
+        [sys.executable, "-c", CLIENT, str(client)],
+        env={"LD_LIBRARY_PATH": f"{emulated}:{out}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    refused = standins.ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+    assert done.stdout.splitlines() == [
+        f"[{refused}, {standins.CUDA_ERROR_NO_DEVICE}, 5] 0",
+        "False",
+    ], done.stderr
+
+
+def test_what_the_emulated_cann_has_is_not_made_again(machine: Path) -> None:
+    planned = standins.plan(machine / "site", [machine / "lib64"])
+    assert {one.soname: set(one.functions) for one in planned} == {
+        "libcudart.so.12": {"cudaMadeUp"},
+        "libge_runner.so": {"aclMadeUp"},
+        "libopapi.so": {"aclnnMadeUp", "aclnnTail"},
+    }
+
+
+def test_libraries_of_an_earlier_build_go(machine: Path) -> None:
+    out = machine / "out"
+    compile_library(out / "libold.so", "int old;")
+    standins.build(standins.plan(machine / "site", [machine / "lib64"]), out)
+    assert sorted(file.name for file in out.iterdir()) == [
+        "libcudart.so.12",
+        "libge_runner.so",
+        "libopapi.so",
+    ]
+
+
+def test_the_operators_library_offers_what_makes_their_arguments(machine: Path) -> None:
+    compile_library(machine / "lib64" / "libnnopbase.so", "int aclCreateTensor(void) { return 0; }")
+    out = machine / "out"
+    standins.build(standins.plan(machine / "site", [machine / "lib64"]), out)
+    assert "libnnopbase.so" in read(out / "libopapi.so").needed
+
+
+def test_a_machine_without_a_compiler_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(ToolMissingError, match="no C compiler"):
+        standins.compiler()
+
+
+def test_a_machine_without_readelf_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolMissingError, match="install binutils"):
+        read(tmp_path)
+
+
+def test_what_is_no_library_asks_for_nothing(tmp_path: Path) -> None:
+    for name, content in (("empty", b""), ("text", b"hello"), ("torn", b"\x7fELF" + bytes(60))):
+        (tmp_path / name).write_bytes(content)
+        found = read(tmp_path / name)
+        assert (found.needed, found.asked, found.defined) == (set(), {}, set())
