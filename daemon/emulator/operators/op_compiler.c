@@ -8,7 +8,7 @@
 #include "cann.h"
 
 enum { ACL_ERROR_OP_NOT_FOUND = 100024, ACL_ERROR_BAD_ALLOC = 200000 };
-enum { ACL_OP_JIT_COMPILE = 12, OPTIONS = 64, VALUE_MAX = 4096 };
+enum { ACL_OP_JIT_COMPILE = 10, OPTIONS = 64, VALUE_MAX = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *values[OPTIONS];
