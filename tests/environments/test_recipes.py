@@ -78,7 +78,7 @@ def test_one_that_is_not_ready_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(environments.RecipeError, match=r"capture-canary env create torch-2\.9\.0"):
         environments.find("torch-2.9.0", tmp_path)
     made = environments.Environment("torch-2.9.0", tmp_path / "torch-2.9.0")
-    made.folder.mkdir()
+    (made.folder / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
     made.mark("of other requirements")
     with pytest.raises(environments.RecipeError, match="not ready"):
         environments.find("torch-2.9.0", tmp_path)

@@ -49,12 +49,17 @@ class Environment:
 
     def variables(self, settings: emulate.Settings, environ: Mapping[str, str]) -> dict[str, str]:
         """Return what a process of the environment needs on the emulated CANN, beside what it inherits."""
-        variables = emulate.environment(settings, environ)
-        # Behind the emulated CANN, so that a true function is found before one that stands in.
-        folders = [variables["LD_LIBRARY_PATH"], str(self.standins)]
-        inherited = [environ["PATH"]] if environ.get("PATH") else []
-        return {
-            **variables,
-            "LD_LIBRARY_PATH": os.pathsep.join(folders),
-            "PATH": os.pathsep.join([str(self.python.parent), *inherited]),
-        }
+        # Behind the emulated CANN, so that a true function is found before one that stands in, and before whatever
+        # CANN the machine may have.
+        return emulate.environment(
+            settings,
+            {
+                **environ,
+                "LD_LIBRARY_PATH": _before(self.standins, environ.get("LD_LIBRARY_PATH")),
+                "PATH": _before(self.python.parent, environ.get("PATH")),
+            },
+        )
+
+
+def _before(first: Path, rest: str | None) -> str:
+    return f"{first}{os.pathsep}{rest}" if rest else str(first)
