@@ -23,7 +23,9 @@ def test_every_requirement_is_pinned_and_named_once_a_python(name: str) -> None:
             )
             assert requirement, line
             bound = int(requirement[4] or 0)
-            if (requirement[3] == "<" and minor >= bound) or (requirement[3] == ">=" and minor < bound):
+            if (requirement[3] == "<" and minor >= bound) or (
+                requirement[3] == ">=" and minor < bound
+            ):
                 continue
             assert requirement[1] not in seen
             seen.add(requirement[1])

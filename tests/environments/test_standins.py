@@ -116,7 +116,9 @@ def test_a_machine_without_a_compiler_is_told_so(monkeypatch: pytest.MonkeyPatch
         standins.compiler()
 
 
-def test_a_machine_without_readelf_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_machine_without_readelf_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ToolMissingError, match="install binutils"):
         read(tmp_path)

@@ -1,5 +1,7 @@
 """Run in an environment with torch-npu, not in ours: one process, one NPU. Prints what it saw as JSON."""
 
+# pyright: reportMissingImports=false
+
 import json
 import sys
 
