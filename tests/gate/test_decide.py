@@ -157,7 +157,7 @@ def test_idle_only_leaves_a_card_alone_whose_other_chip_serves() -> None:
     chips = [chip(0, processes=1), chip(1), chip(2, processes=1), chip(3)]
     snapshot = with_chips(*chips, processes=(busy(0), busy(2)))
     assert decide(Rules(), snapshot).reason == "node_busy"
-    late = replace(snapshot, last_probe_age=13 * 3600.0)
+    late = replace(snapshot, last_probe_age=25 * 3600.0)
     assert decide(Rules(policy="prefer-idle"), late).devices == (1, 3)
 
 
@@ -186,7 +186,7 @@ def test_idle_hbm_of_large_chips_is_more() -> None:
 
 @pytest.mark.parametrize(
     ("hours", "load", "allowed"),
-    [(0.1, 0.19, True), (0.1, 0.3, False), (4, 0.39, True), (4, 0.41, False), (12, 9.0, True)],
+    [(0.1, 0.19, True), (0.1, 0.3, False), (8, 0.39, True), (8, 0.41, False), (24, 9.0, True)],
 )
 def test_patience_ends_with_the_age_of_the_last_probe(
     hours: float, load: float, *, allowed: bool

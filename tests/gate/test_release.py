@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from capture_canary.gate.release import RELEASE_SECONDS, Released, released, wait_released
+from capture_canary.gate.release import SETTLE, Released, released, wait_released
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError, Process
 
 
@@ -105,20 +105,20 @@ HELD = node(chip(0, 4300), chip(1), chip(2))
 
 def test_waits_until_the_memory_is_back() -> None:
     stop = Stop()
-    assert wait_released(compare, looks(HELD, None, HELD, BEFORE), stop, stop.clock).ok
+    assert wait_released(compare, looks(HELD, None, HELD, BEFORE), stop, clock=stop.clock).ok
     assert stop.waits == 3
 
 
 @pytest.mark.parametrize("last", [HELD, None])
 def test_gives_up_after_thirty_seconds(last: Npus | None) -> None:
     stop = Stop()
-    answer = wait_released(compare, looks(last), stop, stop.clock)
+    answer = wait_released(compare, looks(last), stop, clock=stop.clock)
     assert not answer.ok
     assert answer.sentence
-    assert stop.now == RELEASE_SECONDS
+    assert stop.now == SETTLE
 
 
 def test_a_daemon_that_ends_does_not_wait() -> None:
     stop = Stop(at=1)
-    assert not wait_released(compare, looks(HELD), stop, stop.clock).ok
+    assert not wait_released(compare, looks(HELD), stop, clock=stop.clock).ok
     assert stop.waits == 1

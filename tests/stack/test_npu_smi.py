@@ -55,6 +55,10 @@ def test_reads_the_pid_in_the_container() -> None:
         "| 2       0                 | 412007        | VLLMWorker  | lots                    |",
         "| 9       0                 | 412007        | VLLMWorker  | 54980                   |",
         "| No running processes found in NPU x                                             |",
+        "| 2|      1                 | 412008        | VLLMWorker  | 55021                   |",
+        "| 2                         | 412008        | VLLMWorker  | 55021                   |",
+        "+====+======      0         | 412007        | VLLMWorker  | 54980                   |",
+        "2       0                   | 412007        | VLLMWorker  | 54980                   |",
     ],
 )
 def test_a_process_row_that_makes_no_sense_frees_no_chip(row: str) -> None:
@@ -68,8 +72,21 @@ def test_a_missing_process_table_is_not_an_idle_one() -> None:
     assert {c.processes for c in npus.chips} == {None}
 
 
-def test_rows_win_over_a_line_that_says_idle() -> None:
+def test_a_table_that_contradicts_itself_frees_no_chip() -> None:
     npus = parse(BUSY + "| No running processes found in NPU 2 |\n")
+    assert [c.processes for c in npus.chips] == [None, None, None, None, 1, 1]
+
+
+def test_two_rows_run_together_free_no_chip() -> None:
+    begin, end = BUSY.index("54980"), BUSY.index("| 412008")
+    npus = parse(BUSY[:begin] + BUSY[end:])
+    assert [(c.phy_id, c.processes) for c in npus.chips if c.npu == 2] == [(4, 1), (5, None)]
+
+
+def test_a_process_cannot_pass_for_the_title() -> None:
+    text = BUSY[BUSY.index("| NPU   Name") :]
+    npus = parse(text.replace("VLLMWorker_TP", "npu-smi 9 Version: 9"))
+    assert npus.version is None
     assert [c.processes for c in npus.chips if c.npu == 2] == [1, 1]
 
 

@@ -14,10 +14,9 @@ from capture_canary.stack.npus import Chip
 
 _STREAMS = {"a2": 1984, "a3": 1984, "950": 1984}
 """Streams of a chip, by SoC family (CANN's stream management page)."""
-_STREAM_RESERVE = 128
 _IDLE_SHARE = 0.06
-_LOAD_IDLE, _LOAD_STEP, _LOAD_MOST = 0.2, 0.05, 0.8
-"""opendcdiag's background scan: probe below the first, which rises by the second an hour."""
+_LOAD_IDLE, _LOAD_MOST = 0.2, 0.8
+"""Load a CPU of an idle host, and what `prefer-idle` comes to accept (opendcdiag's figures)."""
 _HOUR = 3600.0
 
 Answer = tuple[bool, str]
@@ -87,7 +86,7 @@ class _Funnel:
         return self._facts.locked is None, self._facts.locked or "no other probe on this node"
 
     def _budget(self) -> Answer:
-        spent, most = self._facts.spent_device_seconds, self._rules.device_seconds_per_day
+        spent, most = self._facts.spent_device_seconds, self._rules.budget
         after = spent + self._rules.probe_device_seconds
         text = f"{spent:.0f} of {most:.0f} device-seconds spent in 24 h"
         return after <= most, f"{text}, a probe may take {self._rules.probe_device_seconds:.0f}"
@@ -167,7 +166,7 @@ class _Funnel:
         return self._keep(lambda chip: _free_mb(chip) >= need, f"{need} MB of HBM free")
 
     def _streams(self) -> Answer:
-        need = self._rules.probe_streams + _STREAM_RESERVE
+        need = self._rules.probe_streams + self._rules.reserve_streams
         limit = _STREAMS.get(self._facts.soc or "")
         if limit is None:
             return True, f"the stream limit of SoC {self._facts.soc or 'unknown'} is not known"
@@ -192,12 +191,11 @@ class _Funnel:
         """The load below which a host counts as idle; None: it doesn't matter any more."""
         if self._rules.policy == "idle-only":
             return _LOAD_IDLE, f"idle-only: at most {_LOAD_IDLE:g}"
-        hours = float("inf") if age is None else age / _HOUR
-        if hours >= self._rules.patience_hours:
-            since = "never probed" if age is None else f"last probe {hours:.0f} h ago"
+        if age is None or age >= self._rules.patience:
+            since = "never probed" if age is None else f"last probe {age / _HOUR:.0f} h ago"
             return None, f"prefer-idle: {since}, patience is over"
-        limit = min(_LOAD_MOST, _LOAD_IDLE + _LOAD_STEP * hours)
-        return limit, f"prefer-idle: at most {limit:.2f}, last probe {hours:.1f} h ago"
+        limit = _LOAD_IDLE + (_LOAD_MOST - _LOAD_IDLE) * max(0.0, age) / self._rules.patience
+        return limit, f"prefer-idle: at most {limit:.2f}, last probe {age / _HOUR:.1f} h ago"
 
     def _keep(self, fits: Callable[[Chip], bool], what: str) -> Answer:
         """Keeps the chips that fit; enough of them, or not?"""

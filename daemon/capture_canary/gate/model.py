@@ -39,9 +39,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     any_driver: bool = False
     """Probe even where the vendor's table says that CANN and driver don't go together."""
     policy: Literal["idle-only", "prefer-idle"] = "idle-only"
-    patience_hours: float = 12.0
-    """`prefer-idle`: age of the last probe at which a busy host no longer matters."""
-    device_seconds_per_day: float = 1800.0
+    patience: float = 86_400.0
+    """Seconds. `prefer-idle`: age of the last probe from which a busy host no longer matters."""
+    budget: float = 1800.0
+    """Device-seconds a day."""
     probe_device_seconds: float = 240.0
     """What one probe may take at most: its deadline times its chips."""
     probe_hbm_mb: int = 1024
@@ -52,6 +53,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """HBM in use on a chip that nobody uses; of chips above 64 GB, 6 % where that is more."""
     probe_streams: int = 512
     """Streams that a probe's graphs hold on a chip at a time."""
+    reserve_streams: int = 128
+    """Streams left free beside those."""
 
 
 class Holders(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from capture_canary.stack.npus import Npus, NpusUnknownError, Process
 
-RELEASE_SECONDS = 30.0
+SETTLE = 30.0
 _LOOK_EVERY = 1.0
 _HBM_SLACK_MB = 256
 """An idle chip's HBM wanders by this much between two looks."""
@@ -56,10 +56,11 @@ def wait_released(
     compare: Callable[[Npus], Released],
     look: Callable[[], Npus],
     stop: threading.Event,
+    settle: float = SETTLE,
     clock: Callable[[], float] = time.monotonic,
 ) -> Released:
-    """Looks every second until the chips are back, 30 s have gone, or `stop` is set. Blocks."""
-    end = clock() + RELEASE_SECONDS
+    """Looks every second until the chips are back, `settle` has gone, or `stop` is set. Blocks."""
+    end = clock() + settle
     while True:
         try:
             answer = compare(look())

@@ -36,8 +36,9 @@ _ID = re.compile(r"\d{1,4}")
 class NpuExporter:
     """One metrics page, ready to be read."""
 
-    def __init__(self, url: str, *, deadline: float = 5.0) -> None:
-        """Args: the page's http(s) address, and the seconds that reading it may take."""
+    def __init__(self, url: str, *, max_age: float = MAX_AGE, deadline: float = 5.0) -> None:
+        """Args: the page's http(s) address; seconds its samples may be old, and reading it may take."""
+        self._max_age = max_age
         self._url = url
         self._deadline = deadline
 
@@ -48,7 +49,7 @@ class NpuExporter:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NpusUnknownError(f"npu-exporter at {self._url}: {error}") from error
         try:
-            return parse(text, now=time.time(), source=self._url)
+            return parse(text, now=time.time(), max_age=self._max_age, source=self._url)
         except ValueError as error:
             raise NpusUnknownError(f"npu-exporter at {self._url}: {error}") from error
 
@@ -89,7 +90,7 @@ def _shut(connection: http.client.HTTPConnection, late: threading.Event) -> None
             connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def parse(text: str, *, now: float, source: str = "npu-exporter") -> Npus:
+def parse(text: str, *, now: float, max_age: float = MAX_AGE, source: str = "npu-exporter") -> Npus:
     """Reads the page; a ValueError says why it is not to be believed."""
     lines = [line for line in text.split("\n") if _WANTED.match(line)]
     if len(lines) > _MAX_SAMPLES:
@@ -101,7 +102,7 @@ def parse(text: str, *, now: float, source: str = "npu-exporter") -> Npus:
         if not _ID.fullmatch(phy_id):
             unknown += 1
             continue
-        _check_age(sample, now)
+        _check_age(sample, now, max_age)
         chips.setdefault(int(phy_id), _ChipSamples()).add(sample)
     if not chips:
         raise ValueError("no npu_chip_info samples with an id")
@@ -122,12 +123,12 @@ def _samples(lines: list[str]) -> Iterable[Sample]:
         raise ValueError(f"not the text format of Prometheus: {error}") from error
 
 
-def _check_age(sample: Sample, now: float) -> None:
+def _check_age(sample: Sample, now: float, max_age: float) -> None:
     if sample.timestamp is None:
         raise ValueError(f"{sample.name} carries no time")
     age = now - float(sample.timestamp)
-    if not -_MAX_AHEAD <= age <= MAX_AGE:
-        raise ValueError(f"{sample.name} is {age:.0f} s old, over {MAX_AGE:g} s")
+    if not -_MAX_AHEAD <= age <= max_age:
+        raise ValueError(f"{sample.name} is {age:.0f} s old, over {max_age:g} s")
 
 
 class _ChipSamples:

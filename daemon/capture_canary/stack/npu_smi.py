@@ -21,6 +21,7 @@ _MAX_CHIPS = 256
 _MAX_PROCESSES = 4096
 _NUMBER = r"(\d{1,9})"
 _VERSION = re.compile(r"npu-smi\s+\S+\s+Version:\s*(\S+)")
+_RULE = re.compile(r"[+=-]+")
 _CARD = re.compile(rf"{_NUMBER}\s+(\S.*)")
 _CHIP = re.compile(rf"{_NUMBER}(?:\s+{_NUMBER})?")
 _USED = re.compile(rf"{_NUMBER}\s*/\s*{_NUMBER}")
@@ -38,7 +39,7 @@ class NpuSmi:
         deadline: float = 10.0,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Args: the command, and the seconds it may take."""
+        """Args: the command, the seconds it may take, its environment where not ours."""
         self._command = Command([path, "info"], deadline=deadline, env=env)
 
     def read(self) -> Npus:
@@ -77,14 +78,16 @@ class _Table:
         self._columns = 0
         """Cells of a row of the present half; 0 before its head."""
         self._in_processes = False
+        self._chip_named = True
+        """A row of the process table begins with card and chip, not with the card alone."""
         self._processes_readable = True
         self._unknown = 0
 
     def line(self, line: str) -> None:
-        if not line or line.startswith("+"):
+        if not line or _RULE.fullmatch(line):
             return
-        version = _VERSION.search(line)
-        if version and self._version is None:
+        version = _VERSION.search(line) if self._columns == 0 else None
+        if version:
             self._version = printable(version[1])
         elif not self._head(line) and not self._row(line):
             self._unknown += 1
@@ -93,6 +96,7 @@ class _Table:
         cells = _cells(line)
         if "Process id" in cells and cells[0].startswith("NPU"):
             self._in_processes, self._columns = True, len(cells)
+            self._chip_named = "Chip" in cells[0]
             return True
         if not self._in_processes and ("Health" in cells or "Bus-Id" in cells):
             self._columns = len(cells)
@@ -100,16 +104,16 @@ class _Table:
         return False
 
     def _row(self, line: str) -> bool:
-        if not line.startswith("|"):
-            return False
-        cells = _cells(line)
         if not self._in_processes:
-            return self._chip_row(cells)
-        idle = _IDLE.fullmatch(cells[0])
-        if idle and len(cells) == 1:
+            return line.startswith("|") and self._chip_row(_cells(line))
+        if "|" not in line:
+            return False  # a warning between or after the rows
+        pieces = _split(line) if line.startswith("|") and line.endswith("|") else []
+        idle = _IDLE.fullmatch(pieces[0].strip()) if len(pieces) == 1 else None
+        if idle:
             self._idle.add(int(idle[1]))
             return True
-        process = self._process(_split(line)) if line.endswith("|") else None
+        process = self._process(pieces)
         if process is None or len(self._processes) >= _MAX_PROCESSES:
             self._processes_readable = False
             return False
@@ -163,10 +167,12 @@ class _Table:
         if tail < 1 or len(pieces) < self._columns:
             return None
         ids = _CHIP.fullmatch(pieces[0].strip())
+        if ids is None or (ids[2] is not None) != self._chip_named:
+            return None
         name = "|".join(pieces[2:-tail])
         pid, *rest = (piece.strip() for piece in [pieces[1], *pieces[-tail:]])
         inner = rest[1] if len(rest) > 1 else "NA"
-        if ids is None or not _is_number(pid) or not _is_number(rest[0], "NA"):
+        if not _is_number(pid) or not _is_number(rest[0], "NA"):
             return None
         if not _is_number(inner, "NA", ""):
             return None
@@ -187,8 +193,13 @@ class _Table:
         for p in self._processes:
             busy[p.npu, p.chip] = busy.get((p.npu, p.chip), 0) + 1
         strangers = busy.keys() - self._chips.keys()
-        readable = self._processes_readable and not strangers
-        listed = self._idle | {p.npu for p in self._processes}
+        told_idle = self._idle & {
+            p.npu for p in self._processes
+        }  # and yet busy: not to be believed
+        readable = self._processes_readable and not strangers and not told_idle
+        # A name with a bar in it may be a second row whose begin got lost: another chip's of the card.
+        doubtful = {p.npu for p in self._processes if "|" in p.name}
+        listed = self._idle.union(p.npu for p in self._processes) - doubtful
         chips = [
             replace(c, processes=busy.get((c.npu, c.chip), 0))
             if (c.npu, c.chip) in busy or (readable and c.npu in listed)
