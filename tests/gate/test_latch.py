@@ -45,6 +45,15 @@ def test_two_device_errors_in_a_row_latch_over_a_restart(path: Path) -> None:
     assert latch.why() is not None
 
 
+def test_an_operator_sets_how_many_errors_latch(path: Path) -> None:
+    latch = Latch(LatchFile(path))
+    latch.device_error("one", 1.0, limit=3)
+    latch.device_error("two", 2.0, limit=3)
+    assert latch.why() is None
+    latch.device_error("three", 3.0, limit=3)
+    assert "3 device errors" in (latch.why() or "")
+
+
 def test_a_success_between_starts_anew(path: Path) -> None:
     latch = Latch(LatchFile(path))
     latch.device_error("one", 1.0)

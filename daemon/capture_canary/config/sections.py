@@ -157,13 +157,17 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     policy: Annotated[
         Policy,
         about(
-            "`idle-only` probes on idle NPUs alone. `prefer-idle` accepts less headroom once the last probe is older "
-            "than `patience`. Neither ever probes beside another process."
+            "`idle-only` probes while the host is idle. `prefer-idle` accepts the busier a host the older the last "
+            "probe is. Neither ever probes on a chip that a process holds."
         ),
     ] = "idle-only"
     patience: Annotated[
         Duration,
-        about("Age of the last probe from which `prefer-idle` insists.", least="1m", most="90d"),
+        about(
+            "Age of the last probe from which `prefer-idle` probes on any host.",
+            least="1m",
+            most="90d",
+        ),
     ] = default(Duration.parse, "24h")
     retry: Annotated[
         Duration,
@@ -195,10 +199,20 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             le=2048,
         ),
     ] = 128
+    assume_exclusive: Annotated[
+        bool,
+        about(
+            "NPUs are handed to one container only: probe quiet ones where not every process can be seen."
+        ),
+    ] = False
+    any_driver: Annotated[
+        bool,
+        about("Probe even where the vendor's table says that CANN and driver do not go together."),
+    ] = False
     npu_exporter: Annotated[
         str | None,
         about(
-            "URL of npu-exporter's metrics, to see who uses the NPUs where `npu-smi` cannot run.",
+            "URL of npu-exporter's metrics: it counts processes that a container's `npu-smi` does not show.",
             check=checks.url,
             expects="an http or https URL",
         ),

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-_ERRORS_TO_LATCH = 2
+DEVICE_ERRORS = 2
 _LIMIT = 65536
 
 
@@ -103,10 +103,10 @@ class Latch:
         if state.latched is None:
             self._keep(LatchState(latched=sentence, at=now, device_errors=state.device_errors))
 
-    def device_error(self, sentence: str, now: float) -> None:
-        """A probe ended with a device error; the second in a row latches."""
+    def device_error(self, sentence: str, now: float, limit: int = DEVICE_ERRORS) -> None:
+        """A probe ended with a device error; the `limit`th in a row latches."""
         errors = self._state().device_errors + 1
-        if errors >= _ERRORS_TO_LATCH:
+        if errors >= limit:
             self.trip(f"{errors} device errors in a row, the last: {sentence}", now)
         else:
             self._keep(msgspec.structs.replace(self._state(), device_errors=errors))

@@ -166,17 +166,23 @@ class Prober:
         """Latch probing off where the probe left something, or met a device error once too often."""
         now = time.time()
         if probe.code is not None and probe.code >= DEVICE_ERRORS:
-            self._latch.device_error(f"CANN returned {probe.code}", now)
+            limit = attempt.config.gate.device_errors
+            self._latch.device_error(f"CANN returned {probe.code}", now, limit=limit)
         else:
             self._latch.success()
         if probe.leftover:
             self._latch.trip(f"processes {probe.leftover} of a probe could not be ended", now)
         devices, before = attempt.decision.devices, attempt.before
-        same_pids = attempt.facts.emulated or attempt.facts.place == "host"
+        same_pids = (
+            attempt.facts.emulated
+            or attempt.facts.place == "host"
+            or (attempt.facts.holders is not None and attempt.facts.holders.complete)  # hostPID
+        )
         back = wait_released(
             lambda after: released(before, after, devices, probe.pids, same_pids=same_pids),
             self._npu_smi.read,
             self._stop,
+            settle=float(attempt.config.gate.settle),
         )
         if not back.ok and not self._stop.is_set():
             self._latch.trip(f"after a probe: {back.sentence}", now)
@@ -246,4 +252,7 @@ def _npu_smi(base: Mapping[str, str]) -> str:
 
 
 def _exporter(config: Config) -> NpuExporter | None:
-    return NpuExporter(config.gate.npu_exporter) if config.gate.npu_exporter else None
+    gate = config.gate
+    if gate.npu_exporter is None:
+        return None
+    return NpuExporter(gate.npu_exporter, max_age=float(gate.npu_exporter_max_age))

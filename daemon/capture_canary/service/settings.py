@@ -9,7 +9,6 @@ from capture_canary.probe.messages import Kind
 from capture_canary.schedule import Plan, plan_for
 
 MB = 1 << 20
-HOUR = 3600.0
 
 
 def gate_rules(config: Config) -> Rules:
@@ -18,12 +17,15 @@ def gate_rules(config: Config) -> Rules:
     return Rules(
         devices=probe.ranks,
         unmanaged=config.unmanaged,
+        assume_exclusive=gate.assume_exclusive,
+        any_driver=gate.any_driver,
         policy=gate.policy,
-        patience_hours=float(gate.patience) / HOUR,
-        device_seconds_per_day=float(gate.budget),
+        patience=float(gate.patience),
+        budget=float(gate.budget),
         probe_device_seconds=float(probe.deadline) * probe.ranks,
         reserve_hbm_mb=int(gate.reserve_hbm) // MB,
         idle_hbm_mb=int(gate.idle_hbm) // MB,
+        reserve_streams=gate.reserve_streams,
     )
 
 
