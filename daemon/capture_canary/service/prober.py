@@ -88,7 +88,7 @@ class Prober:
         try:
             rules, exporter = gate_rules(config), _exporter(config)
             facts = self._facts(config, locked)
-            facts = look(facts, rules, self._npu_smi.read, exporter and exporter.read)
+            facts = look(facts, rules, self._npu_smi.read, exporter.read if exporter else None)
             if facts.emulated:  # how busy this host is says nothing of a node that is not there
                 facts = msgspec.structs.replace(facts, load=None)
             decision = decide(rules, facts)
