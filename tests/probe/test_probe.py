@@ -136,7 +136,8 @@ def test_bad_node_is_unknown_with_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    settings = ProbeSettings(budget_seconds=3)
+    # Only what hangs takes its whole budget, which must suffice to come that far on a busy machine.
+    settings = ProbeSettings(budget_seconds=8 if "hang" in str(environ) else 60)
     before = {path.name for path in Path("/dev/shm").iterdir()}  # noqa: S108 - looked at, not written
     begin = time.monotonic()
 

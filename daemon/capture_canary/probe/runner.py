@@ -35,7 +35,7 @@ MAX_OUTPUT = 8 << 20
 """Bytes of records or of stderr after which a child counts as flooding: a long probe writes under 1 MiB."""
 CANCEL_GRACE = 1.0
 """Seconds that a cancelled child has to end in good order; the daemon promises its own end within 2 s."""
-LEADER_LEAD = 0.5
+LEADER_LEAD = 2.0
 """Seconds by which the leader gives up before its runner: it can say which rank did not answer, and in which step."""
 CANCELLED = "it was cancelled"
 TIMED_OUT = "it did not end within its deadline"
@@ -139,7 +139,7 @@ def run_arm(
         failed = next((record for record in watch.records if isinstance(record, Failed)), None)
         return ArmRun(
             records=watch.records,
-            failure=watch.failure or _why(watch, failed, child.returncode, leftover),
+            failure=_why(watch, failed, child.returncode, leftover),
             kind=_kind(watch, failed),
             code=failed.code if failed else None,
             seconds=time.monotonic() - begin,
@@ -178,7 +178,7 @@ class _Watch:
 
     def start(self, spec: Spec) -> None:
         with contextlib.suppress(BrokenPipeError):  # its death is noticed by its records
-            own = max(spec.deadline_seconds - LEADER_LEAD, spec.deadline_seconds / 2)
+            own = max(spec.deadline_seconds - LEADER_LEAD, spec.deadline_seconds * 3 / 4)
             self._stdin.write(encode(msgspec.structs.replace(spec, deadline_seconds=own)))
             self._stdin.flush()
 
@@ -273,6 +273,10 @@ def _why(
     """Return why a child did not run to its end, from what it left."""
     if leftover:
         return f"processes {leftover} of it could not be ended"
+    if watch.failure and not (
+        failed and watch.failure == TIMED_OUT
+    ):  # which rank says more than that
+        return watch.failure
     if failed:
         return f"rank {failed.rank} failed in {failed.step}: {failed.reason}"
     if watch.good:
