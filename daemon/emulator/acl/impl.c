@@ -34,6 +34,22 @@ static aclError idle(aclrtUtilizationInfo *info) {
     return 0;
 }
 
+static aclError noError(aclrtErrorInfo *info) {
+    if (!info) return ACL_ERROR_INVALID_PARAM;
+    memset(info, 0, sizeof *info);
+    return 0;
+}
+
+static aclError uuidOf(int32_t device, aclrtUuid *uuid) {
+    uint32_t chip;
+    if (!uuid) return ACL_ERROR_INVALID_PARAM;
+    rtError_t code = rtGetDevicePhyIdByIndex((uint32_t)device, &chip);
+    if (code) return code;
+    memcpy(uuid->bytes, "emulated chip", sizeof "emulated chip");
+    uuid->bytes[15] = (char)chip;
+    return 0;
+}
+
 enum { CUBE_CORES = 24, VECTOR_CORES = 48, L2_BYTES = 192 << 20 };
 
 static uint32_t coreCount(int32_t vector) { return vector ? VECTOR_CORES : CUBE_CORES; }

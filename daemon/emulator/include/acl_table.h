@@ -50,6 +50,10 @@
       SET(count, 0))                                                                                                  \
     _(aclrtMemUceRepair, (int32_t device, void *info, size_t size), (device, info, size), 0)                          \
     _(aclrtRepairError, (int32_t device, const void *error), (device, error), 0)                                      \
+    _(aclrtGetErrorVerbose, (int32_t device, aclrtErrorInfo * info), (device, info), noError(info))                   \
+    _(aclrtDeviceGetUuid, (int32_t device, aclrtUuid * uuid), (device, uuid), uuidOf(device, uuid))                   \
+    _(aclrtGetMemUsageInfo, (int32_t device, void *info, size_t room, size_t *count), (device, info, room, count),    \
+      SET(count, 0))                                                                                                  \
     _(aclrtSetOpWaitTimeout, (uint32_t timeout), (timeout), 0)                                                        \
     _(aclrtSetOpExecuteTimeOut, (uint32_t timeout), (timeout), 0)                                                     \
     _(aclrtSetOpExecuteTimeOutWithMs, (uint32_t timeout), (timeout), 0)                                               \
@@ -130,7 +134,11 @@
       GIVEN(ms &&from &&to) rtEventElapsedTime(ms, from, to))                                                         \
     _(aclrtEventGetTimestamp, (aclrtEvent event, uint64_t *us), (event, us),                                          \
       GIVEN(event &&us) rtEventGetTimeStamp(us, event))                                                               \
-    _(aclrtGetEventId, (aclrtEvent event, uint32_t *id), (event, id), GIVEN(event &&id) rtGetEventID(event, id))
+    _(aclrtGetEventId, (aclrtEvent event, uint32_t *id), (event, id), GIVEN(event &&id) rtGetEventID(event, id))     \
+    _(aclrtIpcGetEventHandle, (aclrtEvent event, aclrtIpcEventHandle * handle), (event, handle),                      \
+      RT_FEATURE_NOT_SUPPORT)                                                                                         \
+    _(aclrtIpcOpenEventHandle, (aclrtIpcEventHandle handle, aclrtEvent * event), (handle, event),                     \
+      RT_FEATURE_NOT_SUPPORT)
 
 #define ACL_MEMORY_TABLE(_)                                                                                           \
     _(aclrtMalloc, (void **pointer, size_t size, int32_t policy), (pointer, size, policy),                            \
@@ -189,6 +197,13 @@
     _(aclrtUnmapMem, (void *begin), (begin), rtUnmapMem(begin))                                                       \
     _(aclrtMemGetAllocationGranularity, (const aclrtPhysicalMemProp *prop, int32_t option, size_t *granularity),      \
       (prop, option, granularity), rtMemGetAllocationGranularity(prop, option, granularity))                          \
+    _(aclrtMemExportToShareableHandle,                                                                                \
+      (aclrtDrvMemHandle handle, int32_t type, uint64_t flags, uint64_t *shared), (handle, type, flags, shared),      \
+      RT_FEATURE_NOT_SUPPORT)                                                                                         \
+    _(aclrtMemImportFromShareableHandle, (uint64_t shared, int32_t device, aclrtDrvMemHandle * handle),               \
+      (shared, device, handle), RT_FEATURE_NOT_SUPPORT)                                                               \
+    _(aclrtMemSetPidToShareableHandle, (uint64_t shared, int32_t *pid, size_t count), (shared, pid, count),           \
+      RT_FEATURE_NOT_SUPPORT)                                                                                         \
     _(aclrtIpcMemGetExportKey, (void *pointer, size_t size, char *key, size_t length, uint64_t flags),                \
       (pointer, size, key, length, flags), RT_FEATURE_NOT_SUPPORT)                                                    \
     _(aclrtIpcMemImportByKey, (void **pointer, const char *key, uint64_t flags), (pointer, key, flags),               \

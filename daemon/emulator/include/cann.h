@@ -102,6 +102,22 @@ typedef struct {
     uint64_t reserve;
 } aclrtPhysicalMemProp;
 
+/* What tells of a fault of the chip: the head of the structure, the detail is never filled here. */
+typedef struct {
+    uint8_t tryRepair;
+    uint8_t hasDetail;
+    uint8_t reserved[2];
+    int32_t errorType;
+} aclrtErrorInfo;
+
+typedef struct {
+    char bytes[16];
+} aclrtUuid;
+
+typedef struct {
+    char reserved[64];
+} aclrtIpcEventHandle;
+
 typedef struct {
     char version[128];
     char majorVersion[64];
