@@ -22,7 +22,7 @@ ARCH = f"{os.uname().machine}-linux"
     ],
 )
 def test_a_cann_lies_as_its_version_lies(tmp_path, cann, inside):
-    settings = emulate.parse(f"cann={cann},hcomm=9.0.0")
+    settings = emulate.parse(f"cann={cann},hcomm=8.5.1")
     home = emulate.home(settings, {"XDG_CACHE_HOME": str(tmp_path)})
     assert str(home).endswith(inside)
     info = (home / ARCH / "ascend_toolkit_install.info").read_text().splitlines()
@@ -30,7 +30,7 @@ def test_a_cann_lies_as_its_version_lies(tmp_path, cann, inside):
     assert f"path={home / ARCH}" in info
     for package, version in (("runtime", cann), ("compiler", cann)):
         assert (home / package / "version.info").read_text().startswith(f"Version={version}\n")
-    for package, version in (("runtime", cann), ("hcomm", "9.0.0"), ("hccl", "9.0.0")):
+    for package, version in (("runtime", cann), ("hcomm", "8.5.1"), ("hccl", "8.5.1")):
         text = (home / "share/info" / package / "version.info").read_text()
         assert text.startswith(f"Version={version}\nversion_dir=")
     assert (home / "opp").is_dir()
@@ -43,6 +43,13 @@ def test_a_cann_lies_as_its_version_lies(tmp_path, cann, inside):
         "lib64-8.5" if cann.startswith("8") else "lib64-9.2" if cann.startswith("9.2") else "lib64"
     )
     assert libraries["libacl_rt.so"] == expected
+
+
+def test_a_newer_hcomm_finds_the_destroy_callback_beside_an_older_cann(tmp_path):
+    for hcomm, expected in (("8.5.0", "lib64-8.5"), ("9.0.0", "lib64"), ("9.1.0-pr2405", "lib64")):
+        settings = emulate.parse(f"cann=8.5.0,hcomm={hcomm}")
+        home = emulate.home(settings, {"XDG_CACHE_HOME": str(tmp_path)})
+        assert (home / "lib64/libacl_rt.so").resolve().parent.name == expected
 
 
 def test_the_environment_goes_before_what_is_there(tmp_path):
