@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capture_canary.logs import follow
@@ -48,6 +48,19 @@ def test_gives_whole_lines_as_they_come(log: Path, follower: Follower) -> None:
 def test_every_state_of_a_bar_is_a_piece(log: Path, follower: Follower) -> None:
     append(log, "\rbar 1\rbar 2\rbar 3\nnext")
     assert texts(follower) == ["bar 1", "bar 2", "bar 3"]
+
+
+def test_blocks_without_a_hint_are_dropped_and_no_line_of_interest_is(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    follower = Follower([os.fspath(log)], hints=["apturing"])
+    append(log, "a request\nanother\nCaptu")
+    assert texts(follower) == []
+    append(log, "ring graphs\n")
+    assert texts(follower) == ["Capturing graphs"]
+    append(log, b"x" * 200_000)
+    append(log, "\nCapturing more\n")
+    assert texts(follower)[-1] == "Capturing more"
+    follower.close()
 
 
 def test_rotation_by_rename_loses_nothing(log: Path, follower: Follower) -> None:
@@ -206,8 +219,30 @@ def test_closing_leaves_no_descriptor(log: Path, follower: Follower) -> None:
     assert descriptors() == before
 
 
+WRITES = st.lists(st.binary(max_size=40), max_size=20)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.text(alphabet="ab\r\n", max_size=6).map(str.encode), max_size=12))
+@example([b"a", b"b", b"\n"])
+def test_hints_drop_nothing_that_holds_one(
+    tmp_path_factory: pytest.TempPathFactory, writes: list[bytes]
+) -> None:
+    log = tmp_path_factory.mktemp("logs") / "server.log"
+    plain = Follower([os.fspath(log)])
+    hinted = Follower([os.fspath(log)], hints=["ab"])
+    found: tuple[list[str], list[str]] = ([], [])
+    for data in writes:
+        append(log, data)
+        for follower, pieces in zip((plain, hinted), found, strict=True):
+            pieces += [segment.text for segment in follower.poll() if "ab" in segment.text]
+    plain.close()
+    hinted.close()
+    assert found[0] == found[1]
+
+
 @settings(max_examples=50)
-@given(st.lists(st.binary(max_size=40), max_size=20))
+@given(WRITES)
 def test_pieces_do_not_depend_on_how_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, writes: list[bytes]
 ) -> None:

@@ -50,9 +50,12 @@ class _File(Struct):
 class Follower:
     """All files that match; `poll` gives what is new in them. Not for use by several threads."""
 
-    def __init__(self, globs: Sequence[str], *, max_files: int = MAX_FILES) -> None:
-        """Args: patterns as of `glob`, `**` included; files open at most."""
+    def __init__(
+        self, globs: Sequence[str], *, hints: Sequence[str] = (), max_files: int = MAX_FILES
+    ) -> None:
+        """Args: patterns as of `glob`, `**` included; what a block must hold to be of interest; files open at most."""
         self._globs = list(globs)
+        self._hints = tuple(hint.encode() for hint in hints)
         self._max_files = max_files
         self._files: dict[str, _File] = {}
         self.left_out = 0
@@ -102,7 +105,7 @@ class Follower:
         finally:
             os.close(peek)
         if file is not None:
-            yield from _news(path, file)
+            yield from _news(path, file, self._hints)
 
     def _start(self, path: str, peek: int, status: os.stat_result) -> _File | None:
         try:
@@ -121,7 +124,7 @@ class Follower:
         if file is None:
             return
         try:
-            yield from _news(path, file)
+            yield from _news(path, file, self._hints)
             if file.partial:
                 yield Segment(path, file.partial.decode("utf-8", "replace"))
         finally:
@@ -140,13 +143,17 @@ def _open_path(path: str) -> int | None:
     return None
 
 
-def _news(path: str, file: _File) -> Iterator[Segment]:
+def _news(path: str, file: _File, hints: Sequence[bytes]) -> Iterator[Segment]:
     for _ in range(_READS):
         try:
             data = _read(file)
         except OSError:
             return  # a stale network file, a broken disk: the next poll may find it again
-        pieces = _ENDS.split(file.partial + data)
+        block = file.partial + data
+        if hints and not any(hint in block for hint in hints):
+            end = max(block.rfind(b"\n"), block.rfind(b"\r"), 0)
+            block = block[end:]  # what request after request writes: not worth taking apart
+        pieces = _ENDS.split(block)
         file.partial = pieces.pop()
         if len(file.partial) > _LINE:
             pieces.append(file.partial)

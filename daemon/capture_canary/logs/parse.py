@@ -27,8 +27,8 @@ _STREAMS = re.compile(
     r"|stream-resource exhaustion signature|insufficient available streams"
 )
 _OLD_STREAMS = re.compile(r"Alloc sq cq fail|retCode=0x7020023", re.IGNORECASE)
-_HINTS = ("apturing", "tream", "207008", "sq cq", "0x7020023")
-"""One of them is in every line of interest; most lines have none and are done with."""
+HINTS = ("apturing", "tream", "207008", "sq cq", "0x7020023")
+"""One of them is in every line of interest; most lines have none, and a follower may drop those unread."""
 
 Mode = Literal["FULL", "PIECEWISE"]
 
@@ -70,7 +70,7 @@ Event = Bar | BrokenBar | Finish | Exhaustion
 
 def events(text: str) -> Iterator[Event]:
     """What a piece of a log says, in its order for each kind."""
-    if not any(hint in text for hint in _HINTS):
+    if not any(hint in text for hint in HINTS):
         return
     text = _ANSI.sub("", text)
     heads = sum(1 for _ in _BAR_HEAD.finditer(text))
