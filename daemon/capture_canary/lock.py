@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+INSTANCE = "daemon.lock"
+"""File in the state folder that the running daemon holds: `probe --now` finds it by that."""
 _MAX_NOTE = 1024
 _ATTEMPTS = 5
 
@@ -67,8 +69,8 @@ class ProbeLock:
         os.close(fd)
 
 
-def acquire(path: Path) -> ProbeLock:
-    """Take the lock at once or not at all.
+def acquire(path: Path, *, holder: str = "a probe on this node") -> ProbeLock:
+    """Take the lock at once or not at all; `holder` says in an error what holds it.
 
     Raises:
         LockBusyError: it is held.
@@ -76,7 +78,7 @@ def acquire(path: Path) -> ProbeLock:
     """
     try:
         for _ in range(_ATTEMPTS):
-            lock = _attempt(path)
+            lock = _attempt(path, holder)
             if lock:
                 return lock
     except (OSError, ValueError) as error:
@@ -86,11 +88,27 @@ def acquire(path: Path) -> ProbeLock:
     raise LockUnusableError(f"lock file {path}: is replaced again and again")
 
 
-def _attempt(path: Path) -> ProbeLock | None:
+def holder_pid(path: Path) -> int | None:
+    """Return the living process of this PID namespace that says it holds the lock; None where there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        note = msgspec.json.decode(os.pread(fd, _MAX_NOTE, 0), type=_Note)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(fd)
+    ours = (note.boot, note.pid_namespace) == (_boot(), _pid_namespace())
+    return note.pid if ours and note.started == _start_time(note.pid) else None
+
+
+def _attempt(path: Path, holder: str) -> ProbeLock | None:
     fd = _open(path)
     try:
         found = os.fstat(fd)
-        _lock(fd, found, path)
+        _lock(fd, found, path, holder)
         if _is_at(path, found):
             _write_note(fd)
             return ProbeLock(fd)
@@ -101,14 +119,14 @@ def _attempt(path: Path) -> ProbeLock | None:
     return None
 
 
-def _lock(fd: int, found: os.stat_result, path: Path) -> None:
+def _lock(fd: int, found: os.stat_result, path: Path, holder: str) -> None:
     # A second link would be a name that another user gave to a file of ours, for us to overwrite.
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         raise ValueError("is no regular file with one name")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise LockBusyError(f"a probe on this node holds {path}: {_holder(fd)}") from None
+        raise LockBusyError(f"{holder} holds {path}: {_holder(fd)}") from None
 
 
 def _open(path: Path) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import get_args
@@ -10,8 +11,10 @@ import msgspec
 from rich.console import Console
 
 from capture_canary import terminal
+from capture_canary.config import ConfigError, find_config, load
 from capture_canary.emulate import EmulationError
 from capture_canary.exits import USAGE, exit_code
+from capture_canary.lock import INSTANCE, holder_pid
 from capture_canary.model import ArmName, Report
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import Probe, ProbeSettings
@@ -64,6 +67,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=DEFAULTS.budget_seconds,
         help="end after that, whatever happens (%(default)g)",
     )
+    parser.add_argument(
+        "--now",
+        action="store_true",
+        help="have the running daemon probe at once, behind its gate; with --state-dir if that is not the default",
+    )
+    parser.add_argument("--state-dir", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="write the curves, as .png or .svg"
@@ -73,6 +82,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Probe; return the exit code of the verdict."""
     errors = Console(stderr=True)
+    if args.now:
+        return _now(args.state_dir, errors)
     try:
         base = base_environment(os.environ, args.emulate)
     except EmulationError as error:
@@ -89,6 +100,25 @@ def run(args: argparse.Namespace) -> int:
     else:
         terminal.show(Console(), report)
     return _plot(report, args.plot, errors) or exit_code(report.verdict)
+
+
+def _now(state_dir: Path | None, errors: Console) -> int:
+    """Ask the running daemon; what it finds is on its page, in its log and its history."""
+    flags = {"state_dir": str(state_dir)} if state_dir else {}
+    try:
+        folder = load(find_config(None, os.environ), os.environ, flags).config.state_dir
+    except ConfigError as error:
+        errors.print(f"--now: {error}", markup=False)
+        return USAGE
+    pid = holder_pid(folder / INSTANCE)
+    if pid is None:
+        errors.print(f"--now: no daemon runs on {folder}", markup=False)
+        return USAGE
+    os.kill(pid, signal.SIGUSR1)
+    errors.print(
+        f"--now: asked the daemon (pid {pid}); `capture-canary history` shows what it finds"
+    )
+    return 0
 
 
 def _settings(args: argparse.Namespace) -> ProbeSettings:

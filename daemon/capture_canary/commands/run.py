@@ -4,6 +4,8 @@ import argparse
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -17,6 +19,7 @@ from capture_canary.export.server import NotServingError, Server, make_app
 from capture_canary.export.state import State, Totals
 from capture_canary.gate.latch import Latch, LatchFile
 from capture_canary.gate.model import Reason
+from capture_canary.lock import INSTANCE, LockBusyError, LockUnusableError, acquire
 from capture_canary.logging import configure_logging
 from capture_canary.probe.base import base_environment
 from capture_canary.schedule import Schedule, SystemClock, node_name
@@ -51,18 +54,39 @@ def run(args: argparse.Namespace) -> int:
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
-    daemon, server = build(file)
     try:
-        server.start()
-    except NotServingError as error:
-        structlog.get_logger("daemon").error("not_serving", why=str(error))
+        with instance(file.current.config):
+            daemon, server = build(file)
+            server.start()
+            daemon.listen_to_signals()
+            try:
+                daemon.run()
+            finally:
+                server.stop()
+    except (NotServingError, LockBusyError) as error:
+        structlog.get_logger("daemon").error("not_started", why=str(error))
         return FAILED
-    daemon.listen_to_signals()
-    try:
-        daemon.run()
-    finally:
-        server.stop()
     return 0
+
+
+@contextmanager
+def instance(config: Config) -> Iterator[None]:
+    """Be the one daemon of this state folder; where the folder cannot be written, the history is in memory anyway.
+
+    Raises:
+        LockBusyError: another daemon runs on it.
+    """
+    log = structlog.get_logger("daemon")
+    try:
+        lock = acquire(config.state_dir / INSTANCE, holder="another daemon")
+    except LockUnusableError as error:
+        log.warning("no_instance_lock", why=str(error))
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def build(file: ConfigFile) -> tuple[Daemon, Server]:

@@ -1,0 +1,234 @@
+"""The daemon as a process: probes, remembers, ends in time, survives its own death, obeys signals and settings."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from capture_canary.store import Store
+
+T = TypeVar("T")
+PATIENCE = 60.0
+"""For what takes a second on an idle machine."""
+
+
+class Running:
+    """A daemon under test."""
+
+    def __init__(
+        self, folder: Path, *settings: str, emulate: str = "cann=8.5.0,soc=a3", fault: str = ""
+    ):
+        self.folder = folder
+        self.port = port or free_port()
+        self.log = folder / "log"
+        values = [
+            "probe.jitter=0s",
+            "probe.deadline=20s",
+            f"lock_file={folder}/lock",
+            f"trace_dir={folder}/traces",
+        ]
+        sets = [part for value in [*values, *settings] for part in ("--set", value)]
+        environ = {**os.environ, "CAPTURE_CANARY_EMULATE_FAULT": fault}
+        command = [sys.executable, "-m", "capture_canary.cli", "run", "--emulate", emulate]
+        listen = ["--listen", f"127.0.0.1:{self.port}", "--state-dir", str(folder / "state")]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen([*command, *listen, *sets], stderr=log, env=environ)
+
+    def metric(self, pattern: str) -> float | None:
+        """Return the value of the first sample that a pattern matches; None: no page, or no such sample."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as page:
+                text = page.read().decode()
+        except (OSError, urllib.error.URLError):
+            return None
+        found = re.search(rf"^capture_canary_{pattern} (\S+)$", text, re.MULTILINE)
+        return float(found.group(1)) if found else None
+
+    def verdict(self, name: str) -> bool:
+        return self.metric(rf'verdict\{{evidence="probe",stack="\w+",verdict="{name}"\}}') == 1
+
+    def events(self) -> list[dict[str, object]]:
+        return [
+            json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")
+        ]
+
+    def ranks(self) -> list[int]:
+        """Return the processes of a probe under way."""
+        found = []
+        for process in Path("/proc").iterdir():
+            try:
+                if (
+                    process.name.isdecimal()
+                    and b"capture_canary.probe.worker" in (process / "cmdline").read_bytes()
+                ):
+                    environ = (process / "environ").read_bytes().split(b"\0")
+                    node = os.environ["CAPTURE_CANARY_EMULATE_NODE"].encode()
+                    if b"CAPTURE_CANARY_EMULATE_NODE=" + node in environ:
+                        found.append(int(process.name))
+            except OSError:
+                continue
+        return found
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    running: list[Running] = []
+
+    def begin(*settings: str, **options: Any) -> Running:
+        running.append(Running(tmp_path, *settings, **options))
+        return running[-1]
+
+    yield begin
+    for one in running:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(ask: Callable[[], T]) -> T:
+    """Return the first true answer."""
+    end = time.monotonic() + PATIENCE
+    while not (answer := ask()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+    return answer
+
+
+def test_first_verdict_comes_and_is_remembered(start: Callable[..., Running], tmp_path: Path):
+    daemon = start()
+
+    until(lambda: daemon.verdict("degraded"))
+    code = daemon.end()
+
+    assert 0 == code
+    store = Store(tmp_path / "state")
+    assert ["degraded"] == [probe.verdict for probe in store.probes()]
+    assert [True] == [probe.emulated for probe in store.probes()]
+    store.close()
+
+
+def test_restart_keeps_the_verdict_without_probing_early(start: Callable[..., Running]):
+    first = start()
+    until(lambda: first.verdict("degraded"))
+    last_run = first.metric("probe_last_run_timestamp_seconds")
+    first.end()
+
+    # Without emulation's probe at the start nothing is due for hours: the report comes from the history.
+    second = start("paused=true")
+
+    until(lambda: second.verdict("degraded"))
+    assert last_run == second.metric("probe_last_run_timestamp_seconds")
+    assert 0 == second.metric("probe_runs_total")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_a_running_probe_and_leaves_nothing(
+    start: Callable[..., Running], number: signal.Signals
+):
+    daemon = start(fault="hang:aclmdlRICaptureEnd:2@0")
+    until(lambda: len(daemon.ranks()) == 3)
+
+    code = daemon.end(number)
+
+    assert 0 == code
+    assert [] == daemon.ranks()
+    events = daemon.events()
+    assert "stopped" == events[-1]["event"]
+
+
+def test_kill_in_the_middle_of_a_probe_leaves_nothing(start: Callable[..., Running]):
+    daemon = start(fault="hang:aclmdlRICaptureEnd:2@0")
+    until(lambda: len(daemon.ranks()) == 3)
+
+    daemon.end(signal.SIGKILL)
+
+    until(lambda: not daemon.ranks())
+    again = start()
+    until(lambda: again.verdict("degraded"))
+
+
+def test_signal_probes_now(start: Callable[..., Running], tmp_path: Path):
+    daemon = start()
+    until(lambda: daemon.metric("probe_runs_total") == 1)
+
+    command = [sys.executable, "-m", "capture_canary.cli", "probe", "--now"]
+    done = subprocess.run([*command, "--state-dir", str(tmp_path / "state")], check=False)
+
+    assert 0 == done.returncode
+    until(lambda: daemon.metric("probe_runs_total") == 2)
+
+
+def test_now_without_a_daemon_says_so(tmp_path: Path):
+    command = [sys.executable, "-m", "capture_canary.cli", "probe", "--now"]
+
+    done = subprocess.run(
+        [*command, "--state-dir", str(tmp_path)], check=False, capture_output=True, text=True
+    )
+
+    assert 2 == done.returncode
+    assert "no daemon runs" in done.stderr
+
+
+def test_second_daemon_on_a_state_folder_is_refused(start: Callable[..., Running]):
+    first = start("paused=true")
+    until(lambda: first.metric("probe_runs_total") is not None)
+
+    second = start("paused=true")
+
+    assert 1 == second.process.wait(PATIENCE)
+    assert "another daemon" in second.log.read_text()
+
+
+def test_paused_daemon_skips_and_says_why(start: Callable[..., Running]):
+    daemon = start("paused=true")
+
+    until(lambda: daemon.metric(r'probe_skips_total\{reason="paused"\}') == 1)
+    assert daemon.verdict("unknown")
+    assert not daemon.verdict("healthy")
+
+
+def test_too_few_free_npus_are_a_skip(start: Callable[..., Running]):
+    daemon = start(emulate="npus=1")
+
+    until(lambda: any(event["event"] == "probe_skipped" for event in daemon.events()))
+    assert daemon.verdict("unknown")
+
+
+def test_port_taken_is_said(start: Callable[..., Running]):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+
+        daemon = start(port=other.getsockname()[1])
+
+        assert 1 == daemon.process.wait(PATIENCE)
+    assert "cannot listen" in daemon.log.read_text()
+
+
+def test_bad_settings_are_named_at_the_start(start: Callable[..., Running]):
+    daemon = start("probe.rounds=none")
+
+    assert 2 == daemon.process.wait(PATIENCE)
+    assert "probe.rounds" in daemon.log.read_text()
