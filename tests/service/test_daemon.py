@@ -27,7 +27,12 @@ class Running:
     """A daemon under test."""
 
     def __init__(
-        self, folder: Path, *settings: str, emulate: str = "cann=8.5.0,soc=a3", fault: str = ""
+        self,
+        folder: Path,
+        *settings: str,
+        emulate: str = "cann=8.5.0,soc=a3",
+        fault: str = "",
+        port: int | None = None,
     ):
         self.folder = folder
         self.port = port or free_port()
