@@ -10,11 +10,47 @@
 #include "ports.h"
 #include "rendezvous.h"
 
-enum { COMM_MAGIC = 0x6d6d6f63, MB = 1 << 20 };
+enum { MB = 1 << 20 };
 
-comm *commOf(HcclComm handle) {
-    comm *c = handle;
-    return c != NULL && c->magic == COMM_MAGIC && !atomic_load(&c->destroyed) ? c : NULL;
+static comm *living;
+static pthread_mutex_t livingLock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Where the handle is in the list, or the list's end. The lock is held. */
+static comm **find(HcclComm handle) {
+    comm **at = &living;
+    while (*at != NULL && *at != handle) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+comm *commTake(HcclComm handle) {
+    pthread_mutex_lock(&livingLock);
+    comm *c = *find(handle);
+    if (c != NULL) {
+        commKeep(c);
+    }
+    pthread_mutex_unlock(&livingLock);
+    return c;
+}
+
+/* The list's reference goes to the caller; NULL where somebody was faster. */
+static comm *unlist(HcclComm handle) {
+    pthread_mutex_lock(&livingLock);
+    comm **at = find(handle);
+    comm *c = *at;
+    if (c != NULL) {
+        *at = c->next;
+    }
+    pthread_mutex_unlock(&livingLock);
+    return c;
+}
+
+static void list(comm *c) {
+    pthread_mutex_lock(&livingLock);
+    c->next = living;
+    living = c;
+    pthread_mutex_unlock(&livingLock);
 }
 
 void commKeep(comm *c) {
@@ -28,7 +64,6 @@ void commDrop(comm *c) {
     transportFree(c->link);
     pthread_mutex_destroy(&c->lock);
     tagsFree(&c->captured);
-    c->magic = 0;
     free(c);
 }
 
@@ -102,7 +137,6 @@ static HcclResult configure(comm *c, const hcclEnv *env, const HcclCommConfig *g
 static comm *newComm(uint32_t rank, uint32_t ranks) {
     comm *c = calloc(1, sizeof *c);
     if (c != NULL) {
-        c->magic = COMM_MAGIC;
         atomic_init(&c->references, 1);
         c->rank = rank;
         c->ranks = ranks;
@@ -167,6 +201,7 @@ HcclResult commInitMeeting(const char *meeting, const char *name, uint32_t rank,
         free(c);
         return result;
     }
+    list(c);
     *handle = c;
     return HCCL_SUCCESS;
 }
@@ -176,7 +211,7 @@ HcclResult HcclCommDestroy(HcclComm handle) {
     if (fault != 0) {
         return (HcclResult)fault;
     }
-    comm *c = commOf(handle);
+    comm *c = unlist(handle);
     if (c == NULL) {
         return hcclFail(HCCL_E_PTR, "EI0003: HcclCommDestroy: the communicator is NULL or destroyed");
     }

@@ -10,7 +10,7 @@
 #include "transport.h"
 
 typedef struct comm {
-    uint32_t magic; /* what a handle from outside is checked by */
+    struct comm *next; /* of all that live */
     atomic_int references;
     uint32_t rank;
     uint32_t ranks;
@@ -38,7 +38,8 @@ typedef struct comm {
 HcclResult commInitMeeting(const char *meeting, const char *name, uint32_t rank, uint32_t ranks,
                            const HcclCommConfig *config, HcclComm *handle);
 
-comm *commOf(HcclComm handle); /* NULL where it is none, or a destroyed one */
+/* Take a reference by a handle from outside; NULL where that is none, or a destroyed one's. */
+comm *commTake(HcclComm handle);
 void commKeep(comm *c);
 void commDrop(comm *c); /* frees it with the last reference */
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ typedef struct {
 #define A3 (1 << EMU_SOC_A3)
 #define A5 (1 << EMU_SOC_950)
 
-/* AIV leaves the SoC's default engine on as what to fall back to: see envParseMode. */
+/* AIV leaves the SoC's default engine on as what to fall back to: see parseMode. */
 static const modeRow modeRows[] = {
     {"AI_CPU", A2 | A3 | A5, true, false},   {"AICPU_CacheDisable", A3 | A5, true, false},
     {"AIV", A2 | A3 | A5, false, true},      {"HOST", A2 | A3, false, false},
@@ -26,12 +27,26 @@ static const modeRow modeRows[] = {
     {"CCU_MS", A5, false, false},            {"CCU_SCHED", A5, false, false},
 };
 
+static hcclEnv environment;
+static HcclResult outcome;
+static char complaint[512];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Keep the first complaint: every later call repeats it. */
+static HcclResult complain(const char *name, const char *value, const char *expected) {
+    if (complaint[0] == '\0') {
+        snprintf(complaint, sizeof complaint, "EI0001: Environment variable %s is invalid: [%.200s], expected %s", name,
+                 value, expected);
+    }
+    return HCCL_E_PARA;
+}
+
 static bool socDefaultsToAicpu(emuSoc soc) {
     return soc != EMU_SOC_A2;
 }
 
 /* Exact and case-sensitive, as CANN compares; a known value of another SoC is a warning only. */
-HcclResult envParseMode(const char *text, emuSoc soc, expansion *mode) {
+static HcclResult parseMode(const char *text, emuSoc soc, expansion *mode) {
     *mode = (expansion){.aicpu = socDefaultsToAicpu(soc)};
     if (text == NULL || text[0] == '\0') {
         return HCCL_SUCCESS;
@@ -49,7 +64,7 @@ HcclResult envParseMode(const char *text, emuSoc soc, expansion *mode) {
         }
         return HCCL_SUCCESS;
     }
-    return hcclFail(HCCL_E_PARA, "EI0001: Environment variable HCCL_OP_EXPANSION_MODE is invalid: [%s]", text);
+    return complain("HCCL_OP_EXPANSION_MODE", text, "a mode of this CANN, in its exact spelling");
 }
 
 static bool parseNumber(const char *text, long min, long max, long *value) {
@@ -65,8 +80,9 @@ static HcclResult readNumber(const char *name, long min, long max, long *value) 
     if (text == NULL || text[0] == '\0' || parseNumber(text, min, max, value)) {
         return HCCL_SUCCESS;
     }
-    return hcclFail(HCCL_E_PARA, "EI0001: Environment variable %s is invalid: [%s], expected %ld to %ld", name, text,
-                    min, max);
+    char expected[64];
+    snprintf(expected, sizeof expected, "%ld to %ld", min, max);
+    return complain(name, text, expected);
 }
 
 static bool parseRange(const char *text, portRanges *ports) {
@@ -92,7 +108,7 @@ static bool parseRange(const char *text, portRanges *ports) {
 }
 
 /* `auto`, or ports and ranges of ports with commas between: 60000,60050-60100 */
-bool envParsePorts(const char *text, portRanges *ports) {
+static bool parsePorts(const char *text, portRanges *ports) {
     *ports = (portRanges){0};
     if (text == NULL || text[0] == '\0') {
         return true;
@@ -118,10 +134,10 @@ bool envParsePorts(const char *text, portRanges *ports) {
 
 static HcclResult readPorts(const char *name, portRanges *ports) {
     const char *text = getenv(name);
-    if (envParsePorts(text, ports)) {
+    if (parsePorts(text, ports)) {
         return HCCL_SUCCESS;
     }
-    return hcclFail(HCCL_E_PARA, "EI0001: Environment variable %s is invalid: [%s]", name, text);
+    return complain(name, text, "auto, or ports and ranges of ports of 1024 and more with commas between");
 }
 
 static HcclResult readDeterministic(bool *deterministic) {
@@ -130,12 +146,8 @@ static HcclResult readDeterministic(bool *deterministic) {
     if (text == NULL || text[0] == '\0' || *deterministic || strcasecmp(text, "false") == 0) {
         return HCCL_SUCCESS;
     }
-    return hcclFail(HCCL_E_PARA, "EI0001: Environment variable HCCL_DETERMINISTIC is invalid: [%s]", text);
+    return complain("HCCL_DETERMINISTIC", text, "true, false or strict");
 }
-
-static hcclEnv environment;
-static HcclResult outcome;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static HcclResult readAll(hcclEnv *env) {
     long buffer = BUFFER_DEFAULT_MB;
@@ -143,7 +155,7 @@ static HcclResult readAll(hcclEnv *env) {
     long exec = EXEC_DEFAULT_S;
     long base = -1;
     HcclResult all[] = {
-        envParseMode(getenv("HCCL_OP_EXPANSION_MODE"), emuSettingsGet()->soc, &env->mode),
+        parseMode(getenv("HCCL_OP_EXPANSION_MODE"), emuSettingsGet()->soc, &env->mode),
         readDeterministic(&env->deterministic),
         readNumber("HCCL_BUFFSIZE", 1, INT32_MAX, &buffer),
         readNumber("HCCL_CONNECT_TIMEOUT", 1, CONNECT_MAX_S, &connect), /* CANN's least is 120 */
@@ -171,5 +183,5 @@ static void readOnce(void) {
 HcclResult envGet(const hcclEnv **env) {
     pthread_once(&once, readOnce);
     *env = &environment;
-    return outcome;
+    return outcome == HCCL_SUCCESS ? outcome : hcclFail(outcome, "%s", complaint);
 }

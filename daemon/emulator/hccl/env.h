@@ -37,10 +37,6 @@ typedef struct {
 /* HCCL_E_PARA where a variable is malformed; said again at each further call. */
 HcclResult envGet(const hcclEnv **env);
 
-/* Exposed for tests of the parsers. */
-HcclResult envParseMode(const char *text, emuSoc soc, expansion *mode);
-bool envParsePorts(const char *text, portRanges *ports);
-
 /* Log as CANN does: to stdout where ASCEND_SLOG_PRINT_TO_STDOUT is 1. An error is remembered for aclGetRecentErrMsg. */
 __attribute__((format(printf, 2, 3))) HcclResult hcclFail(HcclResult code, const char *format, ...);
 __attribute__((format(printf, 1, 2))) void hcclWarn(const char *format, ...);

@@ -112,6 +112,9 @@ static HcclResult execute(comm *c, const hcclOp *op, aclrtStream stream) {
     if (result != HCCL_SUCCESS) {
         return result;
     }
+    if (atomic_load(&c->destroyed)) {
+        return hcclFail(HCCL_E_PTR, "EI0003: communicator %s is destroyed", c->name);
+    }
     if ((result = atomic_load(&c->asyncError)) != HCCL_SUCCESS) {
         return hcclFail(result, "communicator %s has failed before", c->name);
     }
@@ -135,12 +138,13 @@ HcclResult HcclExecInner(const char *function, const hcclOp *op, HcclComm handle
     if (fault != 0) {
         return hcclFail((HcclResult)fault, "%s fails as CAPTURE_CANARY_EMULATE_FAULT says", function);
     }
-    comm *c = commOf(handle);
+    comm *c = commTake(handle);
     if (c == NULL) {
         return hcclFail(HCCL_E_PTR, "EI0003: %s: the communicator is NULL or destroyed", function);
     }
     pthread_mutex_lock(&c->lock);
     HcclResult result = execute(c, op, stream);
     pthread_mutex_unlock(&c->lock);
+    commDrop(c);
     return result;
 }

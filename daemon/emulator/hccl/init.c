@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "comm.h"
 #include "plf.h"
@@ -19,16 +20,15 @@ typedef struct {
     char name[MEETING_NAME_MAX]; /* ip_port_device_random, in the way of CANN's identifier */
 } rootInfo;
 
-HcclResult HcclGetRootInfo(HcclRootInfo *info) {
-    int fault = emuFault(__func__);
-    if (fault != 0) {
-        return (HcclResult)fault;
-    }
+static HcclResult makeRoot(HcclRootInfo *info) {
     const hcclEnv *env;
-    HcclResult result = info == NULL ? HCCL_E_PTR : envGet(&env);
+    HcclResult result = envGet(&env);
     int32_t device = 0;
-    if (result != HCCL_SUCCESS || (result = hrtGetDevice(&device)) != HCCL_SUCCESS) {
-        return hcclFail(result, "HcclGetRootInfo needs a device and a place for its answer");
+    if (result != HCCL_SUCCESS) {
+        return result;
+    }
+    if (info == NULL || hrtGetDevice(&device) != HCCL_SUCCESS) {
+        return hcclFail(HCCL_E_PTR, "EI0003: root info needs a place, and a device that aclrtSetDevice has chosen");
     }
     int port;
     struct sockaddr_in address;
@@ -38,6 +38,7 @@ HcclResult HcclGetRootInfo(HcclRootInfo *info) {
     uint64_t id[2];
     char ip[INET_ADDRSTRLEN];
     if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id) {
+        close(port);
         return HCCL_E_SYSCALL;
     }
     rootInfo root = {.magic = ROOT_MAGIC};
@@ -47,6 +48,11 @@ HcclResult HcclGetRootInfo(HcclRootInfo *info) {
     memset(info, 0, sizeof *info);
     memcpy(info, &root, sizeof root);
     return rendezvousServe(root.name, port, env->connectMs);
+}
+
+HcclResult HcclGetRootInfo(HcclRootInfo *info) {
+    int fault = emuFault(__func__);
+    return fault != 0 ? (HcclResult)fault : makeRoot(info);
 }
 
 static HcclResult initRoot(uint32_t ranks, const HcclRootInfo *info, uint32_t rank, const HcclCommConfig *config,
@@ -120,7 +126,7 @@ HcclResult HcclCommInitAll(uint32_t count, int32_t *devices, HcclComm *comms) {
     HcclRootInfo info;
     oneOfAll *all = calloc(count, sizeof *all);
     HcclResult result = all == NULL ? HCCL_E_MEMORY : hrtSetDevice(devices[0]);
-    if (result == HCCL_SUCCESS && (result = HcclGetRootInfo(&info)) == HCCL_SUCCESS) {
+    if (result == HCCL_SUCCESS && (result = makeRoot(&info)) == HCCL_SUCCESS) {
         for (uint32_t i = 0; i < count; i++) {
             all[i] =
                 (oneOfAll){.ranks = count, .rank = i, .device = devices[i], .info = &info, .handle = &comms[i]};
@@ -155,19 +161,23 @@ HcclResult HcclCreateSubCommConfig(HcclComm *parent, uint32_t ranks, uint32_t *r
     if (fault != 0) {
         return (HcclResult)fault;
     }
-    comm *c = parent != NULL ? commOf(*parent) : NULL;
-    const hcclEnv *env;
-    HcclResult result = c == NULL || handle == NULL ? HCCL_E_PTR : envGet(&env);
-    if (result != HCCL_SUCCESS) {
-        return hcclFail(result, "EI0003: HcclCreateSubCommConfig: the communicator is NULL or destroyed");
+    comm *c = parent != NULL && handle != NULL ? commTake(*parent) : NULL;
+    if (c == NULL) {
+        return hcclFail(HCCL_E_PTR, "EI0003: HcclCreateSubCommConfig: a communicator is NULL or destroyed");
     }
+    char meeting[MEETING_NAME_MAX];
+    snprintf(meeting, sizeof meeting, "sub_%016llx_%llu", (unsigned long long)transportId(c->link),
+             (unsigned long long)subCommId);
+    commDrop(c);
     if (rankIds == NULL) { /* this rank is no member */
         *handle = NULL;
         return HCCL_SUCCESS;
     }
-    char meeting[MEETING_NAME_MAX];
-    uint64_t hash = transportId(c->link);
-    snprintf(meeting, sizeof meeting, "sub_%016llx_%llu", (unsigned long long)hash, (unsigned long long)subCommId);
+    const hcclEnv *env;
+    HcclResult result = envGet(&env);
+    if (result != HCCL_SUCCESS) {
+        return result;
+    }
     if (subCommRankId == 0 && (result = rendezvousServe(meeting, -1, env->connectMs)) != HCCL_SUCCESS) {
         return result;
     }

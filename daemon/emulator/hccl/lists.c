@@ -8,7 +8,7 @@
 
 #include "plf.h"
 
-enum { PEERS_MAX = 128 * 1024, CLEAR_TAGS_MAX = 10240, UPDATE_NODES = 2, NOTIFIES = 3 };
+enum { PEERS_MAX = 128 * 1024, CLEAR_TAGS_MAX = 10240, UPDATE_NODES = 2, NOTIFIES = 3, LOCK_BYTES = 32 };
 
 /* A doubly linked ring through host and device memory at once. */
 typedef struct listNode {
@@ -275,18 +275,22 @@ static HcclResult refresh(resources *r, const tagRequest *request) {
     return result == HCCL_SUCCESS ? copyContext(r) : result;
 }
 
+static HcclResult ensure(void **device, size_t bytes) {
+    return *device != NULL ? HCCL_SUCCESS : hrtMalloc(device, bytes, true);
+}
+
 static HcclResult launch(resources *r, const tagRequest *request) {
-    void *lock = NULL;
-    void *notifies = NULL;
-    HcclResult result = hrtMalloc(&r->device, sizeof(context), true);
+    void *notifies = r->orderNotifies;
+    void *lock = r->lock;
+    HcclResult result = ensure(&r->device, sizeof(context));
     if (result == HCCL_SUCCESS) {
-        result = hrtMalloc(&lock, 32, true);
+        result = ensure(&lock, LOCK_BYTES);
+        r->lock = lock;
     }
-    r->lock = lock;
     if (result == HCCL_SUCCESS) {
-        result = hrtMalloc(&notifies, 2 * sizeof(notify), true);
+        result = ensure(&notifies, 2 * sizeof(notify));
+        r->orderNotifies = notifies;
     }
-    r->orderNotifies = notifies;
     return result == HCCL_SUCCESS ? refresh(r, request) : result;
 }
 

@@ -3,62 +3,64 @@
 
 #include "comm.h"
 
-static HcclResult resolve(const char *function, HcclComm handle, const void *answer, comm **c) {
+/* Every question: take the communicator, answer from it, let it go. */
+static HcclResult ask(const char *function, HcclComm handle, void *answer, void (*reply)(const comm *, void *)) {
     int fault = emuFault(function);
     if (fault != 0) {
         return (HcclResult)fault;
     }
-    *c = commOf(handle);
-    if (*c == NULL || answer == NULL) {
+    comm *c = answer != NULL ? commTake(handle) : NULL;
+    if (c == NULL) {
         return hcclFail(HCCL_E_PTR, "EI0003: %s: the communicator or the place for the answer is NULL", function);
     }
+    reply(c, answer);
+    commDrop(c);
     return HCCL_SUCCESS;
 }
 
+static void replyRanks(const comm *c, void *answer) {
+    *(uint32_t *)answer = c->ranks;
+}
+
+static void replyRank(const comm *c, void *answer) {
+    *(uint32_t *)answer = c->rank;
+}
+
+static void replyName(const comm *c, void *answer) {
+    snprintf(answer, COMM_NAME_MAX_LENGTH, "%s", c->name);
+}
+
+static void replyError(const comm *c, void *answer) {
+    *(HcclResult *)answer = atomic_load(&c->asyncError);
+}
+
+static void replyNothing(const comm *c, void *answer) {
+    (void)c;
+    (void)answer;
+}
+
 HcclResult HcclGetRankSize(HcclComm handle, uint32_t *ranks) {
-    comm *c;
-    HcclResult result = resolve(__func__, handle, ranks, &c);
-    if (result == HCCL_SUCCESS) {
-        *ranks = c->ranks;
-    }
-    return result;
+    return ask(__func__, handle, ranks, replyRanks);
 }
 
 HcclResult HcclGetRankId(HcclComm handle, uint32_t *rank) {
-    comm *c;
-    HcclResult result = resolve(__func__, handle, rank, &c);
-    if (result == HCCL_SUCCESS) {
-        *rank = c->rank;
-    }
-    return result;
+    return ask(__func__, handle, rank, replyRank);
 }
 
 HcclResult HcclGetCommName(HcclComm handle, char *name) {
-    comm *c;
-    HcclResult result = resolve(__func__, handle, name, &c);
-    if (result == HCCL_SUCCESS) {
-        snprintf(name, COMM_NAME_MAX_LENGTH, "%s", c->name);
-    }
-    return result;
+    return ask(__func__, handle, name, replyName);
 }
 
 HcclResult HcclGetCommAsyncError(HcclComm handle, HcclResult *asyncError) {
-    comm *c;
-    HcclResult result = resolve(__func__, handle, asyncError, &c);
-    if (result == HCCL_SUCCESS) {
-        *asyncError = atomic_load(&c->asyncError);
-    }
-    return result;
+    return ask(__func__, handle, asyncError, replyError);
 }
 
 HcclResult HcclCommResume(HcclComm handle) {
-    comm *c;
-    return resolve(__func__, handle, &c, &c);
+    return ask(__func__, handle, &handle, replyNothing);
 }
 
 HcclResult HcclCommWorkingDevNicSet(HcclComm handle, uint32_t *ranks, _Bool *useBackup, uint32_t nRanks) {
-    comm *c;
-    HcclResult result = resolve(__func__, handle, ranks, &c);
+    HcclResult result = ask(__func__, handle, ranks, replyNothing);
     return result != HCCL_SUCCESS ? result : hcclFail(HCCL_E_NOT_SUPPORT, "%s: there are no spare NICs", __func__);
 }
 
