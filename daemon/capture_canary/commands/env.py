@@ -79,7 +79,10 @@ def _path(args: argparse.Namespace) -> int:
 def _exec(args: argparse.Namespace) -> int:
     environment = environments.find(args.name, args.dir)
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
-    variables = environment.variables(emulate.parse(args.emulate), os.environ)
     command = words or ["python"]
-    os.environ.update(variables)
-    os.execvp(command[0], command)  # noqa: S606  # the command is the user's own
+    os.environ.update(environment.variables(emulate.parse(args.emulate), os.environ))
+    try:
+        os.execvp(command[0], command)  # noqa: S606  # the command is the user's own
+    except OSError as error:
+        sys.stderr.write(f"capture-canary env: {command[0]}: {error.strerror}\n")
+        return _FAILED
