@@ -9,7 +9,6 @@ from capture_canary.store import Change
 
 MAX_LINES = 20
 _WIDTH = 100
-_PER_VERDICT = 6
 _RANK = {"degraded": 0, "unknown": 1, "mitigated": 2, "healthy": 3}
 
 
@@ -21,17 +20,19 @@ def tell(past: Past, *, node: str, now: float) -> list[str]:
     tail = [*_changed(past, now), *_next(past, now)]
     if not past.present:
         lines.append("Nothing was judged here yet: the verdict is unknown.")
-    told = sorted(past.present, key=lambda one: _RANK[one.verdict])
-    room = max((MAX_LINES - len(lines) - len(tail)) // _PER_VERDICT, 1)
-    room = room if len(told) <= room else max(room - 1, 1)
-    for change in told[:room]:
-        lines += _verdict(past, change, now)
-    if told[room:]:
-        rest = ", ".join(
-            f"{one.verdict} (stack {words.plain(one.stack, 12)})" for one in told[room:]
-        )
-        lines += _wrapped("And", rest, 1)
-    return [*lines, *tail][:MAX_LINES]
+    blocks = [
+        _verdict(past, change, now)
+        for change in sorted(past.present, key=lambda one: _RANK[one.verdict])
+    ]
+    room = MAX_LINES - len(lines) - len(tail)
+    shown = 0
+    while shown < len(blocks) and len(blocks[shown]) <= room - (shown + 1 < len(blocks)):
+        room -= len(blocks[shown])
+        lines += blocks[shown]
+        shown += 1
+    if blocks[shown:]:
+        lines += _wrapped("And", f"{len(blocks) - shown} more: capture-canary history", 1)
+    return [*lines, *tail]
 
 
 def _verdict(past: Past, change: Change, now: float) -> list[str]:
@@ -46,16 +47,15 @@ def _verdict(past: Past, change: Change, now: float) -> list[str]:
         (one.stack, one.evidence) == (change.stack, change.evidence) for one in past.open
     ):
         what += "; it was degraded before, and nothing has cleared that"
-    why = (newest or change).reason
-    if newest and newest.impact and change.verdict == "degraded":
-        why = f"{why.rstrip('.')}. It adds about {newest.impact:,.3g} s to a load."
+    cost = newest.impact if newest and change.verdict == "degraded" else None
     advice = remedy(past, change)
     return [
         *_wrapped("What", what, 1),
-        *_wrapped("For", f"servers with {stack} (by {words.EVIDENCE[change.evidence]})", 1),
-        *_wrapped("Why", why, 1),
+        *_wrapped("For", f"servers with {stack} (by {words.EVIDENCE[change.evidence]})", 2),
+        *_wrapped("Why", (newest or change).reason, 2),
+        *(_wrapped("Costs", f"about {cost:,.3g} s in each load of a server", 1) if cost else []),
         *_wrapped("Acts", who(change), 1),
-        *(_wrapped("Do", advice, 2) if advice else []),
+        *(_wrapped("Do", advice, 3) if advice else []),
     ]
 
 
@@ -64,7 +64,7 @@ def _changed(past: Past, now: float) -> list[str]:
     if past.stacks[1:]:
         new, old = past.stacks[0], past.stacks[1]
         text = f"{words.difference(old.stacks, new.stacks)}, {words.span(now - new.at)} ago"
-        lines += _wrapped("Changed", text, 1)
+        lines += _wrapped("Changed", text, 2)
     if past.changes[1:]:
         course = " → ".join(
             f"{'gone' if one.retired else one.verdict} ({words.span(now - one.at)} ago)"
@@ -83,7 +83,7 @@ def _next(past: Past, now: float) -> list[str]:
         times = f"{skip.count} times" if skip.count > 1 else "once"
         detail = f" ({skip.detail})" if skip.detail else ""
         lines += _wrapped(
-            "Skipped", f"{times} since {words.moment(skip.first)}: {skip.reason}{detail}", 1
+            "Skipped", f"{times} since {words.moment(skip.first)}: {skip.reason}{detail}", 2
         )
     return [
         *lines,
@@ -92,12 +92,11 @@ def _next(past: Past, now: float) -> list[str]:
 
 
 def _wrapped(label: str, text: str, lines: int) -> list[str]:
-    wrapped = textwrap.wrap(
+    return textwrap.wrap(
         words.plain(text, 600),
         _WIDTH,
         initial_indent=f"{label + ':':<9}",
         subsequent_indent=" " * 9,
-        max_lines=lines + 1,
+        max_lines=lines,
         placeholder=" …",
     )
-    return wrapped[: lines + 1]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from capture_canary import __version__
 from capture_canary.config.reload import ConfigFile
 from capture_canary.schedule import Schedule
 from capture_canary.service.board import Board
@@ -77,11 +78,13 @@ class Daemon:
     def run(self) -> None:
         """Beat until stopped."""
         self._log.info("started", node=self._node)
+        self._store.add_event("start", at=time.time(), detail=__version__)
         while not self._stop.is_set():
             self._beat()
             self._stop.wait(BEAT)
         if self._probe:
             self._probe.join()
+        self._store.close()
         self._log.info("stopped")
 
     def _beat(self) -> None:
