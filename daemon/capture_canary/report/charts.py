@@ -46,6 +46,8 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     marks: list[Mark] = []
 
 
+_BEFORE = 1800.0
+"""Seconds before the first probe that a chart shows: the daemon's start belongs to it."""
 _VERDICTS: tuple[VerdictName, ...] = ("healthy", "mitigated", "degraded", "unknown")
 ARMS: dict[ArmName, str] = {"as_configured": "as configured", "aiv": "AIV", "ai_cpu": "AI_CPU"}
 
@@ -80,7 +82,7 @@ def growth(
     """Return the growth over days (all newest first), with restarts and changes of the stack."""
     old_first = [probe for probe in reversed(probes) if probe.evidence != "log"]
     start = min((probe.at for probe in old_first), default=0.0)
-    marks = [mark for mark in _marks(events, stacks) if mark.x >= start]
+    marks = [mark for mark in _marks(events, stacks) if mark.x >= start - _BEFORE]
     return [
         Chart(
             title="Growth in H2D copies, per capture",
