@@ -77,7 +77,11 @@ const CanaryCharts = (() => {
     const axis = { stroke: variable("--muted"), grid: { stroke: variable("--grid"), width: 1 }, ticks: { show: false } };
     const label = chart.x === "time" ? {} : { label: "capture", labelSize: 20, labelGap: 0, size: 34 };
     const rows = Math.min(chart.marks.filter((mark) => mark.kind === "stack").length, 3); // room for their words
-    const margin = (low, high) => (chart.x === "time" ? Math.max((high - low) * 0.02, 1800) : 0.5);
+    const alone = new Set(chart.lines.flatMap((line) => line.points.map((point) => point[0]))).size === 1;
+    const around = (low, high) => {
+      const margin = chart.x === "time" ? Math.max((high - low) * 0.02, 1800) : 0.5;
+      return [low - margin, high + margin];
+    };
     const days = {
       values: (_plot, ticks, _axis, _space, step) => ticks.map((tick) => moment(tick, step < 86400 ? "{HH}:{mm}" : "{D} {MMM}")),
     };
@@ -86,7 +90,7 @@ const CanaryCharts = (() => {
       width: Math.max(element.clientWidth, 240),
       height: Number(element.dataset.height) || 240,
       scales: {
-        x: { time: chart.x === "time", range: (_plot, low, high) => [low - margin(low, high), high + margin(low, high)] },
+        x: { time: chart.x === "time", range: (_plot, low, high) => around(low, alone ? low : high) },
         y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 1, 1e-9) * (1.08 + 0.1 * rows)] },
       },
       axes: [
