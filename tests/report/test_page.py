@@ -98,7 +98,7 @@ def test_the_page_says_what_is_known(past_of: Callable[..., Past]):
         "H2D copies per capture",
         "Time per capture",
     ]
-    assert {mark.label for mark in parsed.data()[-1].marks} == {"CANN 8.5.0 → 9.1.0"}
+    assert {mark.label for mark in parsed.data()[-1].marks} == {"restart", "CANN 8.5.0 → 9.1.0"}
 
 
 def test_an_empty_history_is_unknown_not_healthy(past_of: Callable[..., Past]):

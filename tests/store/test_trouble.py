@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from tests.builders import make_report, make_stack
 
-from capture_canary.store import Store, files, schema
+from capture_canary.store import Limits, Store, fallback, files, schema
+from capture_canary.store import store as store_module
 
 NOW = 1_790_000_000.0
 ROOT = Path(__file__).parents[2]
@@ -462,16 +463,18 @@ def test_killed_in_the_middle_of_writing(delay: float, tmp_path: Path) -> None:
     store.close()
 
 
-def test_memory_is_bounded_without_a_disk(tmp_path: Path) -> None:
+def test_memory_is_bounded_without_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fallback, "_MAX_PAGES", 64)
+    monkeypatch.setattr(store_module, "_IN_MEMORY", Limits(max_bytes=100_000))
     (tmp_path / "history.db").mkdir()
     with capture_logs() as logs:
         store = Store(tmp_path)
         report = make_report("degraded", captures=100)
-        for number in range(700):
+        for number in range(60):
             store.add_probe(report, at=NOW + number, stack="abc")
         assert [log["event"] for log in logs] == ["history_in_memory", "history_lost"]
         pages = store._connection.execute("PRAGMA page_count").fetchone()[0]  # type: ignore[union-attr]  # noqa: SLF001 - what the bound is on
-        assert pages * 4096 <= 4_200_000
+        assert pages <= 64
         store.maintain(now=NOW)
         store.add_event("after", at=NOW)
         assert [event.kind for event in store.events()] == ["after"]
