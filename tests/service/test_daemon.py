@@ -16,9 +16,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from capture_canary.probe.base import base_environment
 from capture_canary.store import Store
 
 T = TypeVar("T")
+DATA = Path(__file__).parent.parent / "data"
 PATIENCE = 60.0
 """For what takes a second on an idle machine."""
 
@@ -237,3 +239,50 @@ def test_bad_settings_are_named_at_the_start(start: Callable[..., Running]):
 
     assert 2 == daemon.process.wait(PATIENCE)
     assert "probe.rounds" in daemon.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("emulate", "mode", "verdict"),
+    [
+        ("cann=8.5.0,soc=a3", None, "degraded"),
+        ("cann=9.1.0,soc=a3", None, "healthy"),
+        ("cann=8.5.0,soc=a3", "AIV", "mitigated"),
+    ],
+)
+def test_observes_a_traced_server(
+    start: Callable[..., Running], tmp_path: Path, emulate: str, mode: str | None, verdict: str
+):
+    daemon = start("paused=true", emulate=emulate)
+    until(lambda: daemon.metric("probe_runs_total") is not None)
+    environ = base_environment(os.environ, emulate) | {
+        "CAPTURE_CANARY_TRACE_DIR": str(tmp_path / "traces")
+    }
+    (tmp_path / "traces").mkdir(exist_ok=True)
+    if mode:
+        environ["HCCL_OP_EXPANSION_MODE"] = mode
+    command = [sys.executable, "-m", "capture_canary.cli", "exec", "--", sys.executable]
+
+    subprocess.run(
+        [*command, str(Path(__file__).with_name("server.py")), "6"],
+        env=environ,
+        check=True,
+        timeout=PATIENCE,
+    )
+
+    sample = rf'verdict\{{evidence="trace",stack="\w+",verdict="{verdict}"\}}'
+    until(lambda: daemon.metric(sample) == 1)
+    assert daemon.verdict("unknown")  # no probe ran
+    copies = daemon.metric(r'rtmemcpy_total\{evidence="trace"\}')
+    assert copies is not None
+    assert (copies > 0) == (mode is None)
+
+
+def test_suspects_by_a_log(start: Callable[..., Running], tmp_path: Path):
+    log = tmp_path / "vllm.log"
+    log.write_text((DATA / "vllm-logs" / "degrading-synthetic.log").read_text())
+
+    daemon = start("paused=true", f"logs={log}")
+
+    until(lambda: any(event["event"] == "captures_slow_down" for event in daemon.events()))
+    assert daemon.metric(r'verdict\{evidence="log",stack="\w+",verdict="unknown"\}') == 1
+    assert daemon.metric(r'verdict\{evidence="log",stack="\w+",verdict="degraded"\}') == 0

@@ -140,12 +140,12 @@ def _plot(report: Report, path: Path | None, errors: Console) -> int:
     if path is None:
         return 0
     try:
-        from capture_canary import plot  # noqa: PLC0415  # needs the extra `report`
+        from capture_canary.report import picture  # noqa: PLC0415  # needs the extra `report`
     except ImportError as error:
         errors.print(f"--plot needs matplotlib: pip install 'capture-canary[report]' ({error})")
         return USAGE
     try:
-        plot.save(report, path)
+        picture.save_report(report, path)
     except OSError as error:
         errors.print(f"--plot: {error}", markup=False)
         return USAGE

@@ -24,12 +24,15 @@ from capture_canary.logging import configure_logging
 from capture_canary.probe.base import base_environment
 from capture_canary.schedule import Schedule, SystemClock, node_name
 from capture_canary.service.board import Board, View, sources
-from capture_canary.service.daemon import LATE, Daemon
+from capture_canary.service.daemon import LATE, Daemon, Watcher
+from capture_canary.service.logs import LogWatch
 from capture_canary.service.prober import Prober
 from capture_canary.service.remembered import ScheduleMemory, restore
 from capture_canary.service.settings import plan_of, probes
+from capture_canary.service.traces import TraceWatch
 from capture_canary.stack.cann import read_stack
 from capture_canary.store import Limits, Store
+from capture_canary.trace.folder import TraceFolder
 
 FAILED = 1
 """Exit code of a daemon that could not start for what the machine lacks; wrong settings are 2."""
@@ -106,13 +109,17 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
         schedule.request()  # nobody is disturbed, and somebody is waiting to see it
     latch = Latch(LatchFile(config.state_dir / "probe-latch.json"))
     prober = Prober(board, store, schedule, latch, base=base)
+    folder = TraceFolder(config.trace_dir)
+    watchers: list[Watcher] = [TraceWatch(folder, board, store)]
+    if config.logs:
+        watchers.append(LogWatch(config.logs, board))
     daemon = Daemon(
         config=file,
         board=board,
         store=store,
         schedule=schedule,
         prober=prober,
-        watchers=[],
+        watchers=watchers,
         node=node,
     )
     host, _, port = config.listen.rpartition(":")

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from capture_canary.model import Evidence, Report, Stack
+from capture_canary.model import Capture, Evidence, Report, Stack
 
 FailureReason = Literal["start", "timeout", "child", "tracer_blind", "too_little", "other"]
 """Why a probe ended without a verdict: it could not start, hung, died or wrote nonsense, could not count copies, or
@@ -67,6 +67,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         seconds: float = 0.0,
         devices: int = 0,
         failure: FailureReason = "other",
+        captures: Sequence[Capture] | None = None,
     ) -> "State":
         """Return the state once a report has come.
 
@@ -77,13 +78,21 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             seconds: how long a probe took.
             devices: NPUs that a probe held.
             failure: why there is no verdict; only looked at where there is none.
+            captures: those not counted before; None: all of the report's.
         """
         probe = evidence == "probe"
         known = report.verdict != "unknown"
         return msgspec.structs.replace(
             self,
             reports={**self.reports, evidence: report},
-            totals=_count(self.totals, report, evidence, seconds * devices, failure),
+            totals=_count(
+                self.totals,
+                report,
+                evidence=evidence,
+                device_seconds=seconds * devices,
+                failure=failure,
+                captures=captures,
+            ),
             last_run=ended if probe else self.last_run,
             last_success=ended if probe and known else self.last_success,
             last_seconds=seconds if probe else self.last_seconds,
@@ -113,9 +122,16 @@ def plus(counts: Mapping[str, int], key: str) -> dict[str, int]:
 
 
 def _count(
-    totals: Totals, report: Report, evidence: Evidence, device_seconds: float, failure: str
+    totals: Totals,
+    report: Report,
+    *,
+    evidence: Evidence,
+    device_seconds: float,
+    failure: str,
+    captures: Sequence[Capture] | None,
 ) -> Totals:
-    captures = [capture for series in report.series for capture in series.captures]
+    if captures is None:
+        captures = [capture for series in report.series for capture in series.captures]
     buckets = list(totals.capture_buckets)
     for capture in captures:
         buckets[sum(capture.seconds > bound for bound in BUCKETS)] += 1

@@ -14,6 +14,7 @@ from capture_canary.probe.runner import FailureKind, run_arm
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import effective_mode
 from capture_canary.trend import stop, verdict
+from capture_canary.trend.report import report_of
 
 COLLECTIVES: tuple[Collective, ...] = ("AllReduce", "AllGather")
 FATES: tuple[GraphsFate, ...] = ("destroyed", "kept")
@@ -159,8 +160,8 @@ class Probe:
         wanted = self._settings.arms or ("as_configured",)
         for name in wanted:
             self._run_arm(name, self._settings.kinds)
-        while self._settings.arms is None and not self._ended() and (name := self._next()):
-            self._run_arm(name, self._kinds(name))
+        while self._settings.arms is None and not self._ended() and (arm := self._next()):
+            self._run_arm(arm, self._kinds(arm))
         return self._report()
 
     def _run_arm(self, name: ArmName, kinds: tuple[Kind, ...]) -> None:
@@ -268,16 +269,11 @@ class Probe:
             graphs_per_load=settings.graphs_per_load,
         )
         seen = [copies for copies in control if copies is not None]
-        return Report(
+        return report_of(
+            judgement,
             emulated=self._emulated,
-            verdict=judgement.verdict,
-            cause=judgement.cause,
-            reason=judgement.reason,
-            impact=judgement.impact,
             mode=effective_mode(settings.mode, self._soc()),
             mode_source=settings.mode_source,
-            matches_law=judgement.matches_law,
-            growth=judgement.growth,
             stack=stack,
             control=min(seen) if seen else None,
             series=series,

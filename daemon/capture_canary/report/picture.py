@@ -1,5 +1,6 @@
 """The charts as a PNG or SVG file, drawn by matplotlib (the extra `report`)."""
 
+from collections.abc import Sequence
 from datetime import timezone
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from capture_canary.model import Report
 from capture_canary.report import charts, words
 from capture_canary.report.charts import Chart, Line
 from capture_canary.report.past import Past
@@ -33,15 +35,32 @@ def save(past: Past, path: Path, *, node: str, now: float) -> None:
     report = past.latest.report if past.latest else None
     if report is not None:
         rows.insert(0, charts.captures(report, charts.kinds(report)[0]))
-    figure = Figure(figsize=(12, 4 * len(rows)), layout="constrained")
-    grid = figure.subplots(len(rows), 2, squeeze=False)
-    for places, row in zip(grid, rows, strict=True):
-        for axes, chart in zip(places, row, strict=True):
-            _draw(axes, chart)
     emulated = "EMULATED, " if past.emulated else ""
-    # A dollar sign would start a formula.
-    title = f"{emulated}{words.plain(node, 80)}, {words.moment(now)}"
-    figure.suptitle(title.replace("$", r"\$"))
+    _save(rows, f"{emulated}{words.plain(node, 80)}, {words.moment(now)}", path)
+
+
+def save_report(report: Report, path: Path) -> None:
+    """Write one probe's curves, in the format of the file's suffix.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    kinds = charts.kinds(report)
+    stack = ", ".join(f"{name} {fact.value}" for name, fact in report.stack.items() if fact.value)
+    emulated = "EMULATED " if report.emulated else ""
+    cause = f" ({report.cause})" if report.cause else ""
+    title = f"{emulated}{words.plain(stack, 200)}: {report.verdict}{cause}"
+    _save([charts.captures(report, kind) for kind in kinds[:1]], title, path)
+
+
+def _save(rows: Sequence[Sequence[Chart]], title: str, path: Path) -> None:
+    figure = Figure(figsize=(12, 4 * max(1, len(rows))), layout="constrained")
+    if rows:
+        grid = figure.subplots(len(rows), 2, squeeze=False)
+        for places, row in zip(grid, rows, strict=True):
+            for axes, chart in zip(places, row, strict=True):
+                _draw(axes, chart)
+    figure.suptitle(title.replace("$", r"\$"))  # a dollar sign would start a formula
     figure.savefig(path)
 
 

@@ -25,6 +25,7 @@ from capture_canary.probe.messages import Captured, Record
 from capture_canary.probe.runner import FailureKind
 from capture_canary.schedule import Due, Schedule
 from capture_canary.service.board import Board
+from capture_canary.service.reports import evidence
 from capture_canary.service.settings import (
     gate_rules,
     probe_settings,
@@ -212,24 +213,6 @@ class Prober:
             )
         )
         self._log.info("probe_ended", why=attempt.due.why, took=round(took, 3), **evidence(report))
-
-
-def evidence(report: Report) -> dict[str, object]:
-    """Return what a log line says of a report."""
-    copies, seconds = report.growth.copies, report.growth.seconds
-    return {
-        "verdict": report.verdict,
-        "cause": report.cause,
-        "reason": report.reason,
-        "mode": report.mode,
-        "mode_source": report.mode_source,
-        "copies_per_capture": copies.estimate if copies else None,
-        "seconds_per_capture": seconds.estimate if seconds else None,
-        "matches_law": report.matches_law,
-        "control": report.control,
-        "stack": stack_id(report.stack),
-        "emulated": report.emulated,
-    }
 
 
 def failure_reason(report: Report, kind: FailureKind | None) -> FailureReason:

@@ -1,0 +1,122 @@
+"""Verdicts on the captures of real servers: the trace folder, judged whenever a capture came."""
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from capture_canary.model import Capture, Report, Stack, VerdictName
+from capture_canary.service.board import Board
+from capture_canary.service.reports import evidence
+from capture_canary.stack.exposure import effective_mode
+from capture_canary.stack.identity import stack_id
+from capture_canary.store import Store
+from capture_canary.trace.folder import TracedProcess, TraceFolder
+from capture_canary.trend import verdict
+from capture_canary.trend.report import report_of
+
+EVERY = 2.0
+"""Seconds between two looks: a load takes minutes, a look some system calls a file."""
+_WORST: tuple[VerdictName, ...] = ("degraded", "unknown", "mitigated", "healthy")
+
+
+class TraceWatch:
+    """Follows the traces of this folder and keeps the verdict on them."""
+
+    def __init__(self, folder: TraceFolder, board: Board, store: Store) -> None:
+        """Bind to what is read and written."""
+        self._folder = folder
+        self._board = board
+        self._store = store
+        self._next = 0.0
+        self._said: dict[str, tuple[VerdictName, str | None]] = {}
+        self._log: Any = structlog.get_logger("trace")
+
+    def poll(self) -> None:
+        """Look, if it is time; judge, if captures came."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + EVERY
+        new = self._folder.poll()
+        if not new:
+            return
+        reports = [self._judge(group) for group in self._groups()]
+        if reports:
+            self._publish(reports, new)
+
+    def _groups(self) -> list[list[TracedProcess]]:
+        """The processes by what they run: stack and mode."""
+        groups: defaultdict[tuple[str, str | None], list[TracedProcess]] = defaultdict(list)
+        for process in self._folder.processes.values():
+            if process.captures:
+                groups[stack_id(self._stack(process)), process.mode].append(process)
+        return list(groups.values())
+
+    def _stack(self, process: TracedProcess) -> Stack:
+        """What the process called; of what only the node knows, what the node says."""
+        own = self._board.view.state.stack
+        shared: Stack = {name: own[name] for name in ("driver", "soc") if name in own}
+        return {**shared, **process.stack}
+
+    def _judge(self, group: list[TracedProcess]) -> Report:
+        ranks = len(group)
+        ordered = sorted(
+            group, key=lambda one: (one.rank is None, one.rank or 0, one.file.path.name)
+        )
+        series = [process.series(number) for number, process in enumerate(ordered)]
+        stack, mode = self._stack(group[0]), group[0].mode
+        soc = stack["soc"].value if "soc" in stack else None
+        control = [p.file.eager.h2d_copies if p.file.eager else None for p in ordered]
+        source = "trace" if mode else "default of the SoC"
+        judgement = verdict.judge(
+            series,
+            ranks=ranks,
+            hcomm=stack["hcomm"].value if "hcomm" in stack else None,
+            soc=soc,
+            configured_mode=mode,
+            mode_source=source,
+            control=control,
+            arm_failures={},
+            evidence="trace",
+            graphs_per_load=max(len(process.captures) for process in ordered),
+        )
+        return report_of(
+            judgement,
+            emulated=self._board.view.state.emulated,
+            mode=effective_mode(mode, soc),
+            mode_source=source,
+            stack=stack,
+            control=min((seen for seen in control if seen is not None), default=None),
+            series=series,
+        )
+
+    def _publish(self, reports: list[Report], new: list[Capture]) -> None:
+        now = time.time()
+        for report in reports:
+            name = stack_id(report.stack)
+            said = (report.verdict, report.cause)
+            if self._said.get(name) != said:
+                self._said[name] = said
+                self._store.add_probe(report, at=now, stack=name, evidence="trace")
+                self._log.info("trace_judged", **evidence(report))
+        worst = min(reports, key=lambda report: _WORST.index(report.verdict))
+        self._board.state(
+            lambda state: state.after(worst, evidence="trace", ended=now, captures=new)
+        )
+
+
+def summary(processes: Mapping[str, TracedProcess]) -> list[dict[str, object]]:
+    """Return what a page shows of each traced process."""
+    return [
+        {
+            "pid": process.file.facts.pid if process.file.facts else None,
+            "state": process.file.state,
+            "mode": process.mode,
+            "rank": process.rank,
+            "captures": len(process.captures),
+            "problem": process.file.problem,
+        }
+        for process in processes.values()
+    ]

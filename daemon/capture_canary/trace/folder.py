@@ -1,0 +1,108 @@
+"""The trace folder: every traced process in it, followed in bounded memory."""
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from capture_canary.model import Capture, Fact, GraphsFate, Series, Stack
+from capture_canary.trace.identity import parse_name
+from capture_canary.trace.reader import TraceFile
+from capture_canary.trace.record import TracedCapture
+
+MAX_FILES = 256
+"""The tracers keep to it too; whoever writes more files than that is not followed further."""
+MAX_CAPTURES = 1024
+"""Captures of a process that are kept, the newest: several loads of a large server."""
+
+
+class TracedProcess:
+    """One process's trace with the captures seen so far."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the trace.
+
+        Raises:
+            OSError: it is gone, or not ours to read.
+        """
+        self.file = TraceFile(path)
+        self.captures: deque[TracedCapture] = deque(maxlen=MAX_CAPTURES)
+
+    def poll(self) -> list[Capture]:
+        """Return the captures that ended since the last look."""
+        new = self.file.poll()
+        self.captures.extend(new)
+        return [traced.capture for traced in new]
+
+    @property
+    def mode(self) -> str | None:
+        """The expansion mode as HCCL read it from the environment."""
+        return self.file.facts.mode if self.file.facts else None
+
+    @property
+    def stack(self) -> Stack:
+        """Versions of the libraries that the process called, each with the library's path."""
+        libraries = self.file.facts.libraries if self.file.facts else ()
+        return {
+            one.package: Fact(value=one.version, source=one.path) for one in libraries if one.path
+        }
+
+    @property
+    def rank(self) -> int | None:
+        """Its rank in the first communicator that told one."""
+        communicators = self.file.facts.communicators if self.file.facts else ()
+        return next((one.rank for one in communicators if one.rank is not None), None)
+
+    def series(self, rank: int) -> Series:
+        """Return its captures as one series. Graphs count as destroyed where none is left of those before."""
+        last = self.captures[-1]
+        fate: GraphsFate = "kept" if last.graphs_alive > 1 else "destroyed"
+        kinds = {kind for traced in self.captures for kind in traced.capture.collectives}
+        totals = {sum(traced.capture.collectives.values()) for traced in self.captures}
+        return Series(
+            arm="as_configured",
+            mode=self.mode,
+            collective=kinds.pop() if len(kinds) == 1 else "mixed",
+            graphs=fate,
+            collectives=totals.pop() if len(totals) == 1 else None,
+            rank=rank,
+            device=last.device if last.device is not None else -1,
+            peers=None,
+            captures=[traced.capture for traced in self.captures],
+        )
+
+
+class TraceFolder:
+    """Follows the folder; processes whose files are gone are forgotten."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is opened yet; the folder need not exist."""
+        self._folder = folder
+        self.processes: dict[str, TracedProcess] = {}
+        self.left_out = 0
+        """Files beyond the bound, at the last look."""
+
+    def poll(self) -> list[Capture]:
+        """Look once; return the captures of all processes that ended since."""
+        names = sorted(self._names())
+        self.left_out = max(0, len(names) - MAX_FILES)
+        wanted = set(names[:MAX_FILES])
+        for name in [name for name in self.processes if name not in wanted]:
+            self.processes.pop(name).file.close()
+        for name in sorted(wanted - self.processes.keys()):
+            with contextlib.suppress(OSError):  # gone meanwhile, or nothing that may be read
+                self.processes[name] = TracedProcess(self._folder / name)
+        return [capture for process in self.processes.values() for capture in process.poll()]
+
+    def _names(self) -> Iterator[str]:
+        with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                if parse_name(entry.name) is not None:
+                    yield entry.name
+
+    def close(self) -> None:
+        """Close all files."""
+        for process in self.processes.values():
+            process.file.close()
+        self.processes.clear()
