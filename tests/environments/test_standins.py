@@ -65,7 +65,7 @@ def machine(tmp_path: Path) -> Path:
 
 def test_a_client_loads_and_each_function_answers_what_it_should(machine: Path) -> None:
     site, emulated, out = machine / "site", machine / "lib64", machine / "out"
-    planned = standins.plan(site, [emulated])
+    planned = standins.plan(site, emulated)
     standins.build(planned, out)
     client = site / "torch_npu" / "lib" / "libtorch_npu.so"
     done = subprocess.run(
@@ -83,7 +83,7 @@ def test_a_client_loads_and_each_function_answers_what_it_should(machine: Path) 
 
 
 def test_what_the_emulated_cann_has_is_not_made_again(machine: Path) -> None:
-    planned = standins.plan(machine / "site", [machine / "lib64"])
+    planned = standins.plan(machine / "site", machine / "lib64")
     assert {one.soname: set(one.functions) for one in planned} == {
         "libcudart.so.12": {"cudaMadeUp"},
         "libge_runner.so": {"aclMadeUp"},
@@ -94,7 +94,7 @@ def test_what_the_emulated_cann_has_is_not_made_again(machine: Path) -> None:
 def test_libraries_of_an_earlier_build_go(machine: Path) -> None:
     out = machine / "out"
     compile_library(out / "libold.so", "int old;")
-    standins.build(standins.plan(machine / "site", [machine / "lib64"]), out)
+    standins.build(standins.plan(machine / "site", machine / "lib64"), out)
     assert sorted(file.name for file in out.iterdir()) == [
         "libcudart.so.12",
         "libge_runner.so",
@@ -102,11 +102,61 @@ def test_libraries_of_an_earlier_build_go(machine: Path) -> None:
     ]
 
 
+def test_they_are_made_again_only_where_packages_or_the_emulated_cann_changed(
+    machine: Path,
+) -> None:
+    site, emulated, out = machine / "site", machine / "lib64", machine / "out"
+    assert not standins.fresh(site, emulated, out)
+    standins.refresh(site, emulated, out)
+    made = (out / "libge_runner.so").stat()
+    assert standins.fresh(site, emulated, out)
+    standins.refresh(site, emulated, out)
+    assert (out / "libge_runner.so").stat() == made
+    (site / "torch_npu-9.9.dist-info").mkdir()
+    assert not standins.fresh(site, emulated, out)
+    standins.refresh(site, emulated, out)
+    compile_library(emulated / "libge_runner.so", "int aclMadeUp(void) { return 0; }")
+    assert not standins.fresh(site, emulated, out)
+    standins.refresh(site, emulated, out)
+    assert not (out / "libge_runner.so").exists()  # now there is a true one
+
+
 def test_the_operators_library_offers_what_makes_their_arguments(machine: Path) -> None:
     compile_library(machine / "lib64" / "libnnopbase.so", "int aclCreateTensor(void) { return 0; }")
     out = machine / "out"
-    standins.build(standins.plan(machine / "site", [machine / "lib64"]), out)
+    standins.build(standins.plan(machine / "site", machine / "lib64"), out)
     assert "libnnopbase.so" in read(out / "libopapi.so").needed
+
+
+def test_no_name_in_a_library_leaves_the_folder_or_the_source(machine: Path) -> None:
+    """Whatever a package's library asks for: a path, C code, nothing at all."""
+    there = machine / "build"
+    library = there / "libodd.so"
+    subprocess.run(
+        [
+            standins.compiler(),
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,../../libodd.so",
+            "-o",
+            str(library),
+            "-x",
+            "c",
+            "-",
+        ],
+        input='int odd(void) __asm__("odd$.x"); int odd(void) { return 0; }',
+        text=True,
+        check=True,
+    )
+    compile_library(
+        machine / "site" / "torch_npu" / "libclient.so",
+        'int odd(void) __asm__("odd$.x"); int call(void) { return odd(); }',
+        str(library),
+    )
+    (machine / "site" / "torch_npu" / "libempty.so").touch()
+    planned = standins.plan(machine / "site", machine / "lib64")
+    assert {one.soname for one in planned} == {"libcudart.so.12", "libge_runner.so", "libopapi.so"}
+    standins.build(planned, machine / "out")
 
 
 def test_a_machine_without_a_compiler_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,16 +107,20 @@ def find(name: str, folder: Path | None = None) -> Environment:
         raise RecipeError(
             f"{name} is not ready in {kept}: make it with `capture-canary env create {name}`"
         )
-    with _locked(environment):
-        _build_standins(environment)
+    # An environment in an image may be read-only: nothing is written where nothing is to be done.
+    if not standins.fresh(environment.site_packages(), _emulated(), environment.standins):
+        with _locked(environment):
+            _build_standins(environment)
     return environment
 
 
+def _emulated() -> Path:
+    return emulated_cann_dir() / "lib64"
+
+
 def _build_standins(environment: Environment) -> None:
-    emulated = emulated_cann_dir() / "lib64"
-    site = environment.site_packages()
     try:
-        standins.refresh(site, emulated, environment.standins)
+        standins.refresh(environment.site_packages(), _emulated(), environment.standins)
     except subprocess.CalledProcessError as error:
         raise CreateError(f"the C compiler refused a stand-in: {error.stderr}") from error
 

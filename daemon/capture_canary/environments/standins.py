@@ -35,7 +35,10 @@ _HOST = (
 )
 _CUDA = re.compile(r"lib(cu|nv|nccl)")
 _OPERATOR = re.compile(rb"aclnn[A-Z]\w*(?=\0)")
-_NAME = re.compile(r"[A-Za-z_]\w*$")
+_MARK = "made-from"
+# What may go into C source, a version script and a file's name; a package's library may hold anything.
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_LIBRARY = re.compile(r"[\w+-][\w.+-]*", re.ASCII)
 
 CUDA_ERROR_NO_DEVICE = 100
 ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000
@@ -53,36 +56,49 @@ class StandIn:
     """A library whose functions it offers as well, to who looks names up by handle."""
 
 
+def fresh(site: Path, emulated: Path, out: Path) -> bool:
+    """Return whether what is in `out` was made for the packages in `site` and the emulated CANN as they are."""
+    try:
+        return (out / _MARK).read_text(encoding="utf-8") == _digest(site, emulated)
+    except OSError:
+        return False
+
+
 def refresh(site: Path, emulated: Path, out: Path) -> None:
-    """Make in `out` what must stand in for the packages in `site`, unless it was made from the same before.
+    """Make in `out` what must stand in for the packages in `site`, unless it is fresh.
 
     Raises:
         ToolMissingError: there is no C compiler or no readelf.
         subprocess.CalledProcessError: the compiler refused.
     """
-    mark = out / "made-from"
-    inputs = [Path(__file__), *sorted(emulated.glob("*.so"))]
+    if not fresh(site, emulated, out):
+        build(plan(site, emulated), out)
+        (out / _MARK).write_text(_digest(site, emulated), encoding="utf-8")
+
+
+def _digest(site: Path, emulated: Path) -> str:
+    """Return what changes with the packages, the emulated CANN and how stand-ins are made."""
     packages = sorted(file.name for file in site.glob("*.dist-info"))
     digest = hashlib.sha256(repr(packages).encode())
-    for file in inputs:
+    for file in [Path(__file__), *sorted(emulated.glob("*.so"))]:
         digest.update(file.read_bytes())
-    if mark.exists() and mark.read_text(encoding="utf-8") == digest.hexdigest():
-        return
-    build(plan(site, [emulated]), out)
-    mark.write_text(digest.hexdigest(), encoding="utf-8")
+    return digest.hexdigest()
 
 
-def plan(site: Path, emulated: list[Path]) -> list[StandIn]:
-    """Return what must stand in for the packages in `site` to load, given the emulated CANN's folders."""
+def plan(site: Path, emulated: Path) -> list[StandIn]:
+    """Return what must stand in for the packages in `site` to load, given the emulated CANN's."""
     cuda = [file for folder in CUDA_FOLDERS for file in sorted((site / folder).glob("*.so"))]
     cann = [file for folder in CANN_FOLDERS for file in sorted((site / folder).glob("*.so"))]
     askers = [read(file) for file in cuda + cann]
-    brought = [file for folder in emulated for file in folder.glob("*.so")]
+    brought = sorted(emulated.glob("*.so"))
     present = {file.name for file in [*site.rglob("*.so*"), *brought]}
-    missing = {
-        name for asker in askers for name in asker.needed if not _SYSTEM.match(name)
-    } - present
-    made = {name: StandIn(name, returns=_refusal(name)) for name in sorted(missing)}
+    needed = set().union(*(asker.needed for asker in askers))
+    missing = {name for name in needed - present if not _SYSTEM.match(name)}
+    made = {
+        name: StandIn(name, returns=_refusal(name))
+        for name in sorted(missing)
+        if _LIBRARY.fullmatch(name)
+    }
     offered = set().union(*(library.defined for library in [*askers, *map(read, brought)]))
     for asker in askers:
         _give_versioned(asker, made)
@@ -104,7 +120,7 @@ def _give_versioned(asker: Library, made: dict[str, StandIn]) -> None:
     """Put each function that is asked for under a version into the stand-in that has that version."""
     for name, version in asker.asked.items():
         home = made.get(asker.home.get(version or "", ""))
-        if home is not None and _NAME.match(name):
+        if home is not None and _NAME.fullmatch(name) and _LIBRARY.fullmatch(version or ""):
             home.functions[name] = version
 
 
@@ -117,7 +133,7 @@ def _give_orphans(asker: Library, made: dict[str, StandIn], offered: set[str]) -
     home = min(linked, key=lambda standin: any(standin.functions.values()))
     host = [ctypes.CDLL(name) for name in _HOST]
     for name, version in asker.asked.items():
-        if version is not None or name in offered or not _NAME.match(name):
+        if version is not None or name in offered or not _NAME.fullmatch(name):
             continue
         if not name.startswith(("Py", "_Py")) and not any(hasattr(lib, name) for lib in host):
             home.functions[name] = None
@@ -125,6 +141,8 @@ def _give_orphans(asker: Library, made: dict[str, StandIn], offered: set[str]) -
 
 def _operators(file: Path) -> set[str]:
     """Return the operators whose names stand in a library, to be looked up while it runs."""
+    if file.stat().st_size == 0:
+        return set()
     with (
         file.open("rb") as opened,
         mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,
