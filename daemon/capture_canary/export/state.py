@@ -102,6 +102,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         """Return the state once the settings were reread."""
         return msgspec.structs.replace(self, config_ok=ok)
 
+    def with_stack(self, stack: Stack) -> "State":
+        """Return the state once more is known of what runs here."""
+        return msgspec.structs.replace(self, stack=stack)
+
     def after_skip(self, reason: str) -> "State":
         """Return the state once a probe was not run."""
         skips = plus(self.totals.skips, reason)

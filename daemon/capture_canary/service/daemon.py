@@ -78,6 +78,8 @@ class Daemon:
     def run(self) -> None:
         """Beat until stopped."""
         self._log.info("started", node=self._node)
+        # npu-smi may take its time, and may hang in the driver: neither the loop nor the first scrape waits for it.
+        threading.Thread(target=self._prober.learn_soc, name="soc", daemon=True).start()
         self._store.add_event("start", at=time.time(), detail=__version__)
         while not self._stop.is_set():
             self._beat()

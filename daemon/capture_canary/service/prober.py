@@ -1,5 +1,6 @@
 """One attempt to probe: ask the gate, probe, see that nothing is left, remember."""
 
+import contextlib
 import shutil
 import threading
 import time
@@ -36,7 +37,8 @@ from capture_canary.stack.exposure import family
 from capture_canary.stack.identity import stack_id
 from capture_canary.stack.npu_exporter import NpuExporter
 from capture_canary.stack.npu_smi import NpuSmi
-from capture_canary.stack.npus import Npus
+from capture_canary.stack.npus import Npus, NpusUnknownError
+from capture_canary.stack.soc import soc_of
 from capture_canary.store import Store
 
 DAY = 86_400.0
@@ -82,6 +84,13 @@ class Prober:
         self._stop.set()
         if self._cancel:
             self._cancel.request()
+
+    def learn_soc(self) -> None:
+        """Put the SoC on the board, as far as it can be known without opening an NPU."""
+        with contextlib.suppress(NpusUnknownError):
+            fact = soc_of(self._npu_smi.read())
+            if fact.value:
+                self._board.state(lambda state: state.with_stack({"soc": fact, **state.stack}))
 
     def attempt(self, config: Config, due: Due) -> None:
         """Probe if the gate lets us; remember what came of it."""

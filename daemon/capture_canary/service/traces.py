@@ -31,17 +31,19 @@ class TraceWatch:
         self._board = board
         self._store = store
         self._next = 0.0
+        self._stack_then: Stack | None = None
         self._said: dict[str, tuple[VerdictName, str | None]] = {}
         self._log: Any = structlog.get_logger("trace")
 
     def poll(self) -> None:
-        """Look, if it is time; judge, if captures came."""
+        """Look, if it is time; judge, if captures came or more is known of the node."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + EVERY
-        new = self._folder.poll()
-        if not new:
+        new, stack = self._folder.poll(), self._board.view.state.stack
+        if not new and stack is self._stack_then:
             return
+        self._stack_then = stack
         reports = [self._judge(group) for group in self._groups()]
         if reports:
             self._publish(reports, new)

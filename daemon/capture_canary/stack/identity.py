@@ -3,6 +3,7 @@
 import hashlib
 
 from capture_canary.model import Stack
+from capture_canary.stack.exposure import family
 
 PARTS = (
     "cann",
@@ -22,5 +23,13 @@ LENGTH = 12
 
 def stack_id(stack: Stack) -> str:
     """Return the name: the same for the same versions, whoever said them and in whatever order."""
-    known = [f"{name}={stack[name].value}" for name in PARTS if name in stack and stack[name].value]
+    known = [
+        f"{name}={_value(name, stack)}" for name in PARTS if name in stack and stack[name].value
+    ]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:LENGTH]
+
+
+def _value(name: str, stack: Stack) -> str | None:
+    """A SoC has several names, by who tells; its family is one."""
+    value = stack[name].value
+    return (family(value) or value) if name == "soc" else value
