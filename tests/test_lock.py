@@ -106,7 +106,12 @@ probe.wait()
 
 def test_other_children_do_not_hold_it(path: Path):
     held = acquire(path)
-    with start("import sys; sys.stdin.read()", close_fds=False) as child:
+    code = "import sys; print('up', flush=True); sys.stdin.read()"
+    with start(code, close_fds=False) as child:
+        assert child.stdout is not None
+        assert (
+            child.stdout.readline() == b"up\n"
+        )  # the kernel closes on exec after it lets us go on
         held.release()
         acquire(path).release()
         child.kill()

@@ -1,6 +1,7 @@
 """When to probe: on a grid, spread over nodes, not too near, whatever the clocks and restarts do."""
 
 import math
+import threading
 from datetime import datetime, timezone
 from typing import TypeVar
 
@@ -343,3 +344,32 @@ def test_the_systems_clocks():
     assert clock.wall() > START
     assert clock.monotonic() <= clock.monotonic()
     assert len(clock.boot) == 36
+
+
+def test_a_probe_that_begins_while_the_clock_is_mended_is_not_forgotten(
+    probed: Schedule, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    beginner = threading.Thread(target=probed.began)
+    replace = msgspec.structs.replace
+
+    def slow(anchor: msgspec.Struct, **changes: object) -> msgspec.Struct:
+        mended = replace(anchor, **changes)
+        monkeypatch.undo()
+        beginner.start()
+        beginner.join(0.2)  # it may get in here, or must wait
+        return mended
+
+    monkeypatch.setattr(msgspec.structs, "replace", slow)
+    clock.pass_time(50 * HOUR)
+    clock.now += 100 * HOUR
+    probed.next_at()
+    beginner.join()
+    assert probed.due() is None
+    assert probed.next_at() > clock.now
+
+
+def test_another_boots_monotonic_clock_says_nothing(probed: Schedule, clock: Clock, memory: Memory):
+    expected = probed.next_at()
+    clock.reboot(5 * HOUR)
+    clock.up = 1500.0  # as if it went on from the boot before
+    assert Schedule(SIX_HOURS, memory, clock).next_at() == expected

@@ -91,7 +91,7 @@ def acquire(path: Path, *, holder: str = "a probe on this node") -> ProbeLock:
 def holder_pid(path: Path) -> int | None:
     """Return the living process of this PID namespace that says it holds the lock; None where there is none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     try:
@@ -130,7 +130,7 @@ def _lock(fd: int, found: os.stat_result, path: Path, holder: str) -> None:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     try:
         return os.open(path, os.O_RDWR | flags)
     except FileNotFoundError:

@@ -56,7 +56,7 @@ def test_show_as_json(path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["config", "show", "--json", "--config", str(path)]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["probe.interval"] == {"value": "2h", "source": "file", "where": f"{path}:2"}
-    assert shown["probe.shapes"]["value"] == [1024, 2048, 4096]
+    assert shown["probe.shapes"]["value"] == [256, 1024, 4096]
     assert shown["web.config_file"]["value"] is None
 
 

@@ -102,7 +102,7 @@ def test_null_takes_a_value_back():
         ("probe: {shapes: 1}\n", "f.yaml:1: probe.shapes: '1' is not a list, each"),
         ("probe: {shapes: {a: 1}}\n", "f.yaml:1: probe.shapes: expects a list, each"),
         ("mode: [probe]\n", "f.yaml:1: mode: ['probe'] is not one of observe"),
-        ("verdict: {copies_floor: nan}\n", "f.yaml:1: verdict.copies_floor: 'nan' is not a number from 0.0 to"),
+        ("verdict: {floor_ratio: nan}\n", "f.yaml:1: verdict.floor_ratio: 'nan' is not a number from 0.0 to"),
         ("listen: 9877\n", "f.yaml:1: listen: '9877' is not HOST:PORT or :PORT"),
         ("listen: '::1:80'\n", "f.yaml:1: listen: '::1:80' is not HOST:PORT or :PORT: its host is neither"),
         ("emulate: 8.5\n", "f.yaml:1: emulate: '8.5' is not key=value"),

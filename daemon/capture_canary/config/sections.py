@@ -134,7 +134,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             min_length=1,
             max_length=6,
         ),
-    ] = (1024, 2048, 4096)
+    ] = (256, 1024, 4096)
     expansion_mode: Annotated[
         ExpansionMode | None,
         about(
@@ -238,25 +238,19 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a measured growth starts to matter."""
 
-    copies_floor: Annotated[
-        float,
-        about(
-            "H2D copies per capture up to which growth is none. They are counted: the least growth is 1.",
-            ge=0.0,
-            le=1e6,
-        ),
-    ] = 0.5
-    seconds_floor: Annotated[
+    floor_seconds: Annotated[
         Duration,
         about("Time per capture up to which growth of time is none.", most="1h"),
     ] = default(Duration.parse, "1ms")
-    impact_floor: Annotated[
-        Duration,
+    floor_ratio: Annotated[
+        float,
         about(
-            "Time that growth adds to a load up to which it is negligible and nobody is alerted.",
-            most="1d",
+            "The same as a share of what a capture takes; the greater of the two holds. Copies need no floor: they "
+            "are counted.",
+            ge=0.0,
+            le=1.0,
         ),
-    ] = default(Duration.parse, "5s")
+    ] = 0.01
     graphs_per_load: Annotated[
         int,
         about("Graphs that a server's load captures, where no server has told.", ge=1, le=100_000),

@@ -47,6 +47,8 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """HBM of each of a communicator's two buffers, MB: HCCL's least."""
     graphs_per_load: int = 35
     """Graphs that the impact is projected to: the capture sizes of a usual vLLM start."""
+    floor_seconds: float = verdict.FLOOR_SECONDS
+    floor_ratio: float = verdict.FLOOR_RATIO
     full: bool = False
     """Run every series to its end, where a verdict is known before."""
 
@@ -267,6 +269,8 @@ class Probe:
             control=control or None,
             arm_failures=self._failures(),
             graphs_per_load=settings.graphs_per_load,
+            floor_seconds=settings.floor_seconds,
+            floor_ratio=settings.floor_ratio,
         )
         seen = [copies for copies in control if copies is not None]
         return report_of(

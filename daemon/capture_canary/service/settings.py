@@ -46,6 +46,8 @@ def probe_settings(
         mode_source=source,
         budget_seconds=float(probe.deadline),
         graphs_per_load=config.verdict.graphs_per_load,
+        floor_seconds=float(config.verdict.floor_seconds),
+        floor_ratio=config.verdict.floor_ratio,
         arms=None if probe.attribute else ("as_configured",),
     )
 
