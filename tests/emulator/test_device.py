@@ -298,3 +298,28 @@ def test_a_machine_without_npus_has_no_device() -> None:
     acl.call("aclrtGetDeviceCount", ctypes.byref(count))
     assert count.value == 0
     acl.fails(107001, "aclrtSetDevice", 0)
+
+
+@isolated()
+def test_a_reset_ends_a_wait_for_a_stream() -> None:
+    acl = Acl()
+    stream, go, called, codes = acl.stream(), threading.Event(), threading.Event(), []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def block(_: int) -> None:
+        called.set()
+        go.wait()
+
+    def wait() -> None:
+        acl.ok("aclrtSetDevice", 0)
+        codes.append(acl.call("aclrtSynchronizeDevice"))
+
+    acl.ok("aclrtLaunchHostFunc", stream, block, None)
+    called.wait()
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    while not codes and waiting.is_alive():
+        acl.call("aclrtResetDeviceForce", 0)
+        waiting.join(0.05)
+    assert codes in ([107023], [0], [107002])  # aborted, or it came after the reset
+    go.set()

@@ -44,8 +44,8 @@ static const char *processName(int pid) {
     if (file && !fgets(name, sizeof name, file)) name[0] = '\0';
     if (file) fclose(file);
     name[strcspn(name, "\n")] = '\0';
-    for (char *at = name; *at; at++)
-        if (*at < ' ' || *at == '|' || *at == 127) *at = '?';
+    for (unsigned char *at = (unsigned char *)name; *at; at++)
+        if (*at < ' ' || *at == '|' || *at >= 127) *at = '?';
     return name;
 }
 

@@ -10,7 +10,8 @@
 
 enum { GRAIN = 512, SMALL = 64 * 1024 };
 
-typedef struct {
+typedef struct block {
+    struct block *next; /* while its device is reset */
     uintptr_t begin, end;
     int chip; /* -1: host memory */
     uint64_t hbm;
@@ -101,22 +102,24 @@ EMU_EXPORT rtError_t rtMallocHost(void **pointer, uint64_t size, uint16_t module
 
 EMU_EXPORT rtError_t rtFreeHost(void *pointer) { return give(pointer, false); }
 
+/* twalk() takes no argument for its function: the walk's own, under the lock. */
 static int endingChip;
 static block *ending;
 
-static void findOfChip(const void *node, VISIT visit, int depth) {
+static void chainOfChip(const void *node, VISIT visit, int depth) {
     block *one = *(block *const *)node;
-    if ((visit == postorder || visit == leaf) && one->chip == endingChip) ending = one;
+    if ((visit != postorder && visit != leaf) || one->chip != endingChip) return;
+    one->next = ending;
+    ending = one;
 }
 
 void emuMemoryEnd(int chip) {
     pthread_rwlock_wrlock(&lock);
     endingChip = chip;
-    for (;;) {
-        ending = NULL;
-        twalk(blocks, findOfChip);
-        if (!ending) break;
-        block *gone = ending;
+    ending = NULL;
+    twalk(blocks, chainOfChip);
+    for (block *next, *gone = ending; gone; gone = next) {
+        next = gone->next;
         tdelete(gone, &blocks, compare);
         release(gone);
     }

@@ -180,8 +180,8 @@ rtError_t emuStreamWait(emuStream *stream, int timeout) {
         waited = limited ? pthread_cond_timedwait(&stream->changed, &stream->lock, &deadline)
                          : pthread_cond_wait(&stream->changed, &stream->lock);
     int code = stream->error;
-    if (stream->head || stream->busy) code = RT_STREAM_SYNC_TIMEOUT;
-    else stream->error = 0;
+    if (!stream->head && !stream->busy) stream->error = 0;
+    else code = atomic_load(&stream->closing) ? RT_STREAM_ABORT : RT_STREAM_SYNC_TIMEOUT;
     pthread_mutex_unlock(&stream->lock);
     return code ? emuError(code, "synchronising stream %d", stream->id) : 0;
 }
