@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -28,6 +29,18 @@ def emulated(
         "PYTHONPATH": str(ROOT),
     }
     return {**environ, **emulate.environment(emulate.parse(settings), environ), **(extra or {})}
+
+
+def compile_c(source: str, to: Path, *options: str) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    assert compiler, "the project needs a C compiler, and so do these tests"
+    subprocess.run(
+        [compiler, Path(__file__).parent / source, "-o", to, *options],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return to
 
 
 def start(code: str, environ: Mapping[str, str]) -> "subprocess.Popen[str]":

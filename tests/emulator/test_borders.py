@@ -7,18 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.child import emulated
-
-HERE = Path(__file__).parent
-
-
-def _compile(source: str, to: Path, *options: str) -> Path:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    assert compiler, "the project needs a C compiler, and so do these tests"
-    subprocess.run(
-        [compiler, HERE / source, "-o", to, *options], check=True, capture_output=True, text=True
-    )
-    return to
+from tests.emulator.child import compile_c, emulated
 
 
 @pytest.mark.parametrize(
@@ -33,7 +22,7 @@ def _compile(source: str, to: Path, *options: str) -> Path:
 def test_a_copy_is_seen_once_at_each_border(tmp_path, cann, counts):
     environ = emulated(tmp_path, f"cann={cann}")
     libraries = Path(environ["ASCEND_HOME_PATH"], "lib64")
-    client = _compile(
+    client = compile_c(
         "client.c",
         tmp_path / "client",
         f"-L{libraries}",
@@ -45,7 +34,7 @@ def test_a_copy_is_seen_once_at_each_border(tmp_path, cann, counts):
         if cann.startswith("9.2")
         else '-DIMPL_LIBRARY="libacl_rt_impl.so"'
     )
-    counter = _compile("counter.c", tmp_path / "counter.so", "-shared", "-fPIC", impl, "-ldl")
+    counter = compile_c("counter.c", tmp_path / "counter.so", "-shared", "-fPIC", impl, "-ldl")
     environ |= {"LD_PRELOAD": str(counter), "COUNT_COPIES": "1"}
     done = subprocess.run([client], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == counts

@@ -1,5 +1,7 @@
 import ctypes
+import fcntl
 import os
+import select
 import signal
 import subprocess
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from capture_canary.native import emulated_cann_dir
-from tests.emulator.child import Acl, MiB, emulated, isolated, start
+from tests.emulator.child import Acl, MiB, compile_c, emulated, isolated, start
 
 HOLD = """
 from tests.emulator.child import Acl
@@ -71,34 +73,35 @@ def test_processes_share_the_streams_of_a_chip(tmp_path):
 
 
 def test_processes_that_race_never_get_more_than_there_is(tmp_path):
-    environ = emulated(tmp_path, "hbm=16MiB")
-    work = """
-import ctypes
-taken = 0
-while taken < 64 and acl.call("aclrtMalloc", ctypes.byref(ctypes.c_void_p()), 1 << 18, 0) == 0:
-    taken += 1
-print(taken, flush=True)
-"""
-    children = [_start_race(environ, work) for _ in range(4)]
-    taken = []
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("\n")
-        child.stdin.flush()
-    for child in children:
-        assert child.stdout is not None
-        taken.append(int(child.stdout.readline()))
-    for child in children:
-        _kill(child)
-    assert sum(taken) == 64
+    environ = emulated(tmp_path, "hbm=1MiB")
+    libraries = Path(environ["ASCEND_HOME_PATH"], "lib64")
+    options = (f"-L{libraries}", "-lacl_rt", f"-Wl,-rpath-link,{libraries}")
+    client = compile_c("race.c", tmp_path / "race", *options)
+    holders = tmp_path / "holders"
+    holders.write_bytes(bytes(4))
+    arguments = [client, holders, "5000"]
+    children = [
+        subprocess.Popen(arguments, env=environ, text=True, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    outputs = [child.communicate(timeout=60)[0] for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0]
+    assert sum(int(output.split()[0]) for output in outputs) > 0
+    assert [int(output.split()[1]) for output in outputs] == [0, 0, 0]
 
 
-def _start_race(environ, work: str):
-    code = f"from tests.emulator.child import Acl\nacl = Acl()\nprint('ready', flush=True)\ninput(){work}input()"
-    child = start(code, environ)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    return child
+def test_nobody_takes_anything_while_another_process_has_the_node(tmp_path):
+    environ = emulated(tmp_path, "hbm=64MiB")
+    holder = _hold(environ, "")
+    with Path(environ["CAPTURE_CANARY_EMULATE_NODE"]).open("rb") as node:
+        fcntl.flock(node, fcntl.LOCK_EX)
+        late = start(HOLD.format(work="acl.malloc(64)"), environ)
+        assert late.stdout is not None
+        assert select.select([late.stdout], [], [], 0.5)[0] == []
+        fcntl.flock(node, fcntl.LOCK_UN)
+        assert late.stdout.readline() == "ready\n"
+    _kill(holder)
+    _kill(late)
 
 
 def test_processes_that_are_killed_at_any_moment_leave_the_node_whole(tmp_path):
