@@ -1,12 +1,12 @@
 """What the tests of the emulated HCCL share: the counter to preload, groups of ranks, a server of growth runs."""
 
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.emulator.hccl_client import Group, GrowthServer
+
+from tests.emulator.hccl_client import Group, GrowthServer, build_counter
 from tests.emulator.hccl_growth import serve
 
 Run = Callable[..., list[Any]]
@@ -15,10 +15,7 @@ Run = Callable[..., list[Any]]
 @pytest.fixture(scope="session")
 def counter(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The library to preload, which counts a thread's copies."""
-    library = tmp_path_factory.mktemp("counter") / "libcopies.so"
-    source = Path(__file__).with_name("copies.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, source, "-ldl"], check=True)  # noqa: S607 the machine's compiler
-    return str(library)
+    return build_counter(tmp_path_factory.mktemp("counter"))
 
 
 @pytest.fixture

@@ -314,6 +314,15 @@ class Group:
                 process.communicate()
 
 
+def build_counter(folder: Path) -> str:
+    """Compile the library to preload, which counts a thread's copies."""
+    library = folder / "libcopies.so"
+    source = Path(__file__).with_name("copies.c")
+    command = ["cc", "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(command, check=True)
+    return str(library)
+
+
 class GrowthServer:
     """One process of two ranks that makes growth runs under any settings."""
 

@@ -1,6 +1,7 @@
 """Collectives move the right data: eager and replayed, between threads and between processes."""
 
 import pytest
+
 from tests.emulator.conftest import Run
 from tests.emulator.hccl_data import collectives, init_all, rounding, sub_communicators
 from tests.emulator.hccl_failures import join_only

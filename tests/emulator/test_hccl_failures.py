@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.emulator.conftest import Run
 from tests.emulator.hccl_client import AICPU_EXCEPTION, E_REMOTE, E_TIMEOUT, E_UNAVAIL, Group
 from tests.emulator.hccl_failures import (

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from tests.emulator.conftest import Run
 from tests.emulator.hccl_client import E_NOT_SUPPORT, E_PARA
 from tests.emulator.hccl_failures import join_only, only_aiv

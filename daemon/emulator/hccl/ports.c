@@ -21,7 +21,7 @@ static struct sockaddr_in nodeAddress(uint8_t last) {
     char fallback[64];
     const char *node = getenv("CAPTURE_CANARY_EMULATE_NODE");
     if (node == NULL || node[0] == '\0') {
-        snprintf(fallback, sizeof fallback, "uid %u", (unsigned)getuid());
+        snprintf(fallback, sizeof fallback, "/dev/shm/capture-canary-emulated-%u", (unsigned)getuid());
         node = fallback;
     }
     uint32_t hash = 2166136261U; /* FNV-1a */
