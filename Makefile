@@ -4,11 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
+STATE ?= $(CURDIR)/build/state
 
 .PHONY: run probe test test-real lint format bench clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
-	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN)
+	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
+	  --set lock_file=$(STATE)/probe.lock --set trace_dir=$(STATE)/traces \
+	  --set probe.interval=1m --set probe.jitter=0s --set probe.deadline=20s
 
 probe: $(VENV)/installed ## one probe on the emulated CANN
 	-$(BIN)/capture-canary probe --emulate $(EMULATE)

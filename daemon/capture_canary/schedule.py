@@ -128,6 +128,11 @@ class Schedule:
             self._anchor = self._of_this_boot(found)
         memory.set(_STATE_KEY, self._anchor)
 
+    @property
+    def probed(self) -> bool:
+        """Whether a probe ever began here, as far as the memory tells."""
+        return self._anchor.probed
+
     def request(self) -> None:
         """Have a probe begin at once; several requests before it begins are one."""
         self._requested = self._clock.wall()

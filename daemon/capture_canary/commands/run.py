@@ -14,6 +14,7 @@ import structlog
 from capture_canary import __version__
 from capture_canary.commands.config import add_settings, flags_of
 from capture_canary.config import Config, ConfigError, ConfigFile, find_config
+from capture_canary.config.checks import split_listen
 from capture_canary.exits import USAGE
 from capture_canary.export.server import NotServingError, Server, make_app
 from capture_canary.export.state import State, Totals
@@ -105,7 +106,7 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
     )
     board = Board(_first_view(config, base, store))
     schedule = Schedule(plan_of(config, node), ScheduleMemory(store), SystemClock())
-    if config.emulate is not None:
+    if config.emulate is not None and not schedule.probed:
         schedule.request()  # nobody is disturbed, and somebody is waiting to see it
     latch = Latch(LatchFile(config.state_dir / "probe-latch.json"))
     prober = Prober(board, store, schedule, latch, base=base)
@@ -122,9 +123,9 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
         watchers=watchers,
         node=node,
     )
-    host, _, port = config.listen.rpartition(":")
+    host, port = split_listen(config.listen)
     app = make_app(lambda: board.view.state, alive=lambda: board.late() < LATE)
-    return daemon, Server(app, host=host.strip("[]") or "0.0.0.0", port=int(port))  # noqa: S104  # all addresses, as documented
+    return daemon, Server(app, host=host or "0.0.0.0", port=port)  # noqa: S104  # all addresses, as documented
 
 
 def _first_view(config: Config, base: dict[str, str], store: Store) -> View:
