@@ -6,7 +6,7 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
-.PHONY: run probe test test-real lint format bench clean
+.PHONY: run probe test test-real lint format docs bench clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -31,6 +31,10 @@ lint: $(VENV)/test
 format: $(VENV)/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/test ## what in docs/ is made from the code
+	$(BIN)/python -m tests.test_probe_schema
+	$(BIN)/capture-canary config schema > docs/config.schema.json
 
 bench: $(VENV)/test ## every figure of the README
 	$(BIN)/python bench/run.py

@@ -1,0 +1,41 @@
+"""The schema of `probe --json`: committed, equal to the model, and met by what a probe prints. `make docs` writes it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+
+from capture_canary.model import Report
+
+SCHEMA = Path(__file__).parent.parent / "docs" / "probe.schema.json"
+
+
+def generated() -> str:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What `capture-canary probe --json` prints",
+        **msgspec.json.schema(Report),
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def test_committed_schema_is_the_models():
+    assert SCHEMA.read_text() == generated()
+
+
+def test_printed_report_meets_it():
+    command = [sys.executable, "-m", "capture_canary.cli", "probe", "--json", "--emulate"]
+
+    ran = subprocess.run(
+        [*command, "cann=8.5.0,soc=a3"], capture_output=True, check=False, timeout=120
+    )
+
+    assert 1 == ran.returncode
+    jsonschema.validate(json.loads(ran.stdout), json.loads(SCHEMA.read_text()))
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(generated())
