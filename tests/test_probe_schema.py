@@ -1,4 +1,4 @@
-"""The schema of `probe --json`: committed, equal to the model, and met by what a probe prints. `make docs` writes it."""
+"""The schema of `probe --json`: committed, the model's own, and met by what a probe prints. `make docs` writes it."""
 
 import json
 import subprocess
