@@ -33,8 +33,7 @@ format: $(VENV)/test
 	$(BIN)/ruff format .
 
 docs: $(VENV)/test ## what in docs/ is made from the code
-	$(BIN)/python -m tests.test_probe_schema
-	$(BIN)/capture-canary config schema > docs/config.schema.json
+	$(BIN)/python docs/generate.py
 
 bench: $(VENV)/test ## every figure of the README
 	$(BIN)/python bench/run.py

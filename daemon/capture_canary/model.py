@@ -102,6 +102,8 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
     seconds_per_load: float | None
     graphs: int
     """Graphs that the load is assumed to capture."""
+    collectives: int | None = None
+    """Collectives that each of them is assumed to have; None: as many as the measured ones."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,9 +10,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from capture_canary.model import ArmName, Report, Series, VerdictName
+from capture_canary.model import ArmName, Impact, Report, Series, VerdictName
 from capture_canary.probe.measure import ArmStarted, Observer
 from capture_canary.probe.messages import Captured, Kind, Record
+from capture_canary.trend import advice
 from capture_canary.trend.growth import copies_growth, seconds_growth
 
 _STYLES: dict[VerdictName, str] = {
@@ -163,6 +164,10 @@ def _plot(title: str, curves: Sequence[tuple[Series, Sequence[float | None]]], w
     return Text.from_ansi(plotext.build(), no_wrap=True)
 
 
+def _size(impact: Impact) -> str:
+    return f" of {impact.collectives} collectives each" if impact.collectives else " like these"
+
+
 def _verdict(report: Report) -> Panel:
     style = _STYLES[report.verdict]
     heading = report.verdict.upper() + (f" ({report.cause})" if report.cause else "")
@@ -174,9 +179,12 @@ def _verdict(report: Report) -> Panel:
         lines.append(
             Text(
                 f"Impact: about {report.impact.seconds_per_load:.3g} s more for a load that captures "
-                f"{report.impact.graphs} such graphs."
+                f"{report.impact.graphs} graphs{_size(report.impact)}."
             )
         )
+    soc = report.stack["soc"].value if "soc" in report.stack else None
+    if remedy := advice.remedy(report, soc=soc, mode=report.mode):
+        lines.append(Text(f"Remedy: {remedy}"))
     evidence = [f"mode {report.mode or 'unknown'} ({report.mode_source})"]
     if report.matches_law is not None:
         evidence.append(f"growth law {'met exactly' if report.matches_law else 'not met'}")

@@ -255,6 +255,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         int,
         about("Graphs that a server's load captures, where no server has told.", ge=1, le=100_000),
     ] = 35
+    collectives_per_graph: Annotated[
+        int,
+        about(
+            "Collectives in each of those graphs, where no server has told: a model of 64 layers has 129. The growth "
+            "goes with its square.",
+            ge=1,
+            le=100_000,
+        ),
+    ] = 129
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -47,6 +47,8 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """HBM of each of a communicator's two buffers, MB: HCCL's least."""
     graphs_per_load: int = 35
     """Graphs that the impact is projected to: the capture sizes of a usual vLLM start."""
+    collectives_per_graph: int = 129
+    """Collectives in each of those: a model of 64 layers has two a layer and one for its embedding."""
     floor_seconds: float = verdict.FLOOR_SECONDS
     floor_ratio: float = verdict.FLOOR_RATIO
     full: bool = False
@@ -269,6 +271,7 @@ class Probe:
             control=control or None,
             arm_failures=self._failures(),
             graphs_per_load=settings.graphs_per_load,
+            collectives_per_graph=settings.collectives_per_graph,
             floor_seconds=settings.floor_seconds,
             floor_ratio=settings.floor_ratio,
         )

@@ -46,6 +46,7 @@ def probe_settings(
         mode_source=source,
         budget_seconds=float(probe.deadline),
         graphs_per_load=config.verdict.graphs_per_load,
+        collectives_per_graph=config.verdict.collectives_per_graph,
         floor_seconds=float(config.verdict.floor_seconds),
         floor_ratio=config.verdict.floor_ratio,
         arms=None if probe.attribute else ("as_configured",),

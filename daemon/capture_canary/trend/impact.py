@@ -33,9 +33,15 @@ def impact(
         if (growth := copies_growth(one)) is not None
     ]
     if price is None or not steps:
-        return Impact(seconds_per_load=None, graphs=graphs_per_load)
+        return Impact(
+            seconds_per_load=None, graphs=graphs_per_load, collectives=collectives_per_graph
+        )
     added_copies = max(steps) * graphs_per_load * (graphs_per_load - 1) / 2
-    return Impact(seconds_per_load=added_copies * price, graphs=graphs_per_load)
+    return Impact(
+        seconds_per_load=added_copies * price,
+        graphs=graphs_per_load,
+        collectives=collectives_per_graph,
+    )
 
 
 def negligible(found: Impact | None, *, floor_seconds: float = NEGLIGIBLE_SECONDS) -> bool:
