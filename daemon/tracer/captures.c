@@ -8,9 +8,17 @@
 #define EAGER_RECORDS 16         /* so many collectives outside captures are recorded one by one, then at powers of two */
 #define EAGER_COLLECTIVES_SAFE 64 /* after so many the process is past the start that a boot loop repeats */
 
-tracerCapture tracerCaptures[TRACER_CAPTURES];
-_Atomic uint32_t tracerActiveCaptures;
-tracerEager tracerEagerTotals;
+_Atomic(tracerCapture *) tracerOnlyCapture;
+
+static tracerCapture captures[TRACER_CAPTURES];
+static _Atomic uint32_t activeCaptures; /* bit i: captures[i] */
+
+static struct {
+    _Alignas(64) _Atomic uint64_t h2d_bytes;
+    _Atomic uint64_t h2d_ticks;
+    _Atomic uint64_t copies[TRACE_COPY_KINDS];
+    _Atomic uint64_t collectives;
+} eager;
 
 static _Atomic uint64_t captureOrder;
 static _Atomic uint64_t capturesEnded;
@@ -18,7 +26,7 @@ static _Atomic uint64_t lost;
 static _Atomic int64_t graphsAlive;
 
 static uint32_t bitOf(const tracerCapture *capture) {
-    return 1u << (capture - tracerCaptures);
+    return 1u << (capture - captures);
 }
 
 static int32_t deviceOfThread(void) {
@@ -50,15 +58,27 @@ static void countersClear(tracerCapture *capture) {
     }
 }
 
+/* Racing threads each publish until what they published fits what is active. */
+static void publishOnly(void) {
+    uint32_t active = atomic_load(&activeCaptures), seen;
+    do {
+        seen = active;
+        bool one = active != 0 && (active & (active - 1)) == 0;
+        atomic_store(&tracerOnlyCapture, one ? &captures[__builtin_ctz(active)] : NULL);
+        active = atomic_load(&activeCaptures);
+    } while (active != seen);
+}
+
 static void release(tracerCapture *capture) {
-    atomic_fetch_and_explicit(&tracerActiveCaptures, ~bitOf(capture), memory_order_release);
+    atomic_fetch_and(&activeCaptures, ~bitOf(capture));
+    publishOnly();
     atomic_store_explicit(&capture->taken, false, memory_order_release);
 }
 
 tracerCapture *tracerCaptureFind(void *stream) {
-    uint32_t active = atomic_load_explicit(&tracerActiveCaptures, memory_order_acquire);
+    uint32_t active = atomic_load_explicit(&activeCaptures, memory_order_acquire);
     for (; active != 0; active &= active - 1) {
-        tracerCapture *capture = &tracerCaptures[__builtin_ctz(active)];
+        tracerCapture *capture = &captures[__builtin_ctz(active)];
         if (capture->stream == stream) {
             return capture;
         }
@@ -70,7 +90,7 @@ tracerCapture *tracerCaptureFind(void *stream) {
 static tracerCapture *claim(void *stream) {
     uint64_t order = atomic_fetch_add_explicit(&captureOrder, 1, memory_order_relaxed) + 1;
     for (uint64_t i = 0; i < TRACER_CAPTURES; i++) {
-        tracerCapture *capture = &tracerCaptures[(order + i) % TRACER_CAPTURES];
+        tracerCapture *capture = &captures[(order + i) % TRACER_CAPTURES];
         bool free = false;
         if (atomic_compare_exchange_strong_explicit(&capture->taken, &free, true, memory_order_acquire,
                                                     memory_order_relaxed)) {
@@ -139,19 +159,21 @@ void tracerCaptureBegan(tracerCapture *capture, int code) {
         atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
         release(abandoned);
     }
-    uint32_t others = atomic_fetch_or_explicit(&tracerActiveCaptures, bitOf(capture), memory_order_acq_rel);
+    uint32_t others = atomic_fetch_or(&activeCaptures, bitOf(capture));
+    publishOnly();
     if (others != 0) {
         atomic_fetch_or_explicit(&capture->flags, TRACE_OVERLAPPED, memory_order_relaxed);
     }
     for (; others != 0; others &= others - 1) {
-        atomic_fetch_or_explicit(&tracerCaptures[__builtin_ctz(others)].flags, TRACE_OVERLAPPED, memory_order_relaxed);
+        atomic_fetch_or_explicit(&captures[__builtin_ctz(others)].flags, TRACE_OVERLAPPED, memory_order_relaxed);
     }
 }
 
 void tracerCaptureEnded(tracerCapture *capture, int code, uint64_t end_ns) {
     traceRecord record;
     bool began = (atomic_load_explicit(&capture->flags, memory_order_relaxed) & TRACE_BEGIN_FAILED) == 0;
-    atomic_fetch_and_explicit(&tracerActiveCaptures, ~bitOf(capture), memory_order_acq_rel);
+    atomic_fetch_and(&activeCaptures, ~bitOf(capture));
+    publishOnly();
     if (began && code == 0) {
         atomic_fetch_add_explicit(&graphsAlive, 1, memory_order_relaxed);
     }
@@ -173,73 +195,78 @@ void tracerCapturesFill(traceRecord *record) {
     int64_t graphs = atomic_load_explicit(&graphsAlive, memory_order_relaxed);
     record->graphs_alive = graphs > 0 ? (uint32_t)graphs : 0;
     for (int i = 0; i < TRACE_COPY_KINDS; i++) {
-        record->eager_copies[i] = atomic_load_explicit(&tracerEagerTotals.copies[i], memory_order_relaxed);
+        record->eager_copies[i] = atomic_load_explicit(&eager.copies[i], memory_order_relaxed);
     }
-    record->eager_h2d_bytes = atomic_load_explicit(&tracerEagerTotals.h2d_bytes, memory_order_relaxed);
+    record->eager_h2d_bytes = atomic_load_explicit(&eager.h2d_bytes, memory_order_relaxed);
     record->eager_copy_ns =
-        tracerTimerNanoseconds(atomic_load_explicit(&tracerEagerTotals.h2d_ticks, memory_order_relaxed));
-    record->eager_collectives = atomic_load_explicit(&tracerEagerTotals.collectives, memory_order_relaxed);
+        tracerTimerNanoseconds(atomic_load_explicit(&eager.h2d_ticks, memory_order_relaxed));
+    record->eager_collectives = atomic_load_explicit(&eager.collectives, memory_order_relaxed);
     record->lost = atomic_load_explicit(&lost, memory_order_relaxed);
 }
 
 void tracerCapturesReset(void) {
-    atomic_store(&tracerActiveCaptures, 0);
+    atomic_store(&activeCaptures, 0);
+    atomic_store(&tracerOnlyCapture, NULL);
     for (int i = 0; i < TRACER_CAPTURES; i++) {
-        atomic_store(&tracerCaptures[i].taken, false);
+        atomic_store(&captures[i].taken, false);
     }
     atomic_store(&captureOrder, 0);
     atomic_store(&capturesEnded, 0);
     atomic_store(&lost, 0);
     atomic_store(&graphsAlive, 0);
-    atomic_store(&tracerEagerTotals.h2d_bytes, 0);
-    atomic_store(&tracerEagerTotals.h2d_ticks, 0);
-    atomic_store(&tracerEagerTotals.collectives, 0);
+    atomic_store(&eager.h2d_bytes, 0);
+    atomic_store(&eager.h2d_ticks, 0);
+    atomic_store(&eager.collectives, 0);
     for (int i = 0; i < TRACE_COPY_KINDS; i++) {
-        atomic_store(&tracerEagerTotals.copies[i], 0);
+        atomic_store(&eager.copies[i], 0);
     }
 }
 
 /* The captures something may belong to, as bits. Several active: those of the calling thread's device, and where that
  * does not leave exactly one, all of them are marked ambiguous. */
 static uint32_t candidates(void) {
-    uint32_t active = atomic_load_explicit(&tracerActiveCaptures, memory_order_acquire);
+    uint32_t active = atomic_load_explicit(&activeCaptures, memory_order_acquire);
     if ((active & (active - 1)) == 0) {
         return active;
     }
     int32_t device = deviceOfThread();
     uint32_t same = 0;
     for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
-        const tracerCapture *capture = &tracerCaptures[__builtin_ctz(rest)];
+        const tracerCapture *capture = &captures[__builtin_ctz(rest)];
         same |= device >= 0 && capture->device == device ? bitOf(capture) : 0;
     }
     uint32_t chosen = same != 0 ? same : active;
     if ((chosen & (chosen - 1)) != 0) {
         for (uint32_t rest = chosen; rest != 0; rest &= rest - 1) {
-            atomic_fetch_or_explicit(&tracerCaptures[__builtin_ctz(rest)].flags, TRACE_AMBIGUOUS, memory_order_relaxed);
+            atomic_fetch_or_explicit(&captures[__builtin_ctz(rest)].flags, TRACE_AMBIGUOUS, memory_order_relaxed);
         }
     }
     return chosen;
 }
 
-void tracerCountOverlapping(int kind, size_t bytes, uint64_t ticks) {
-    for (uint32_t rest = candidates(); rest != 0; rest &= rest - 1) {
-        tracerCapture *capture = &tracerCaptures[__builtin_ctz(rest)];
-        if (kind == 1) {
-            atomic_fetch_add_explicit(&capture->h2d_copies, 1, memory_order_relaxed);
-            atomic_fetch_add_explicit(&capture->h2d_bytes, bytes, memory_order_relaxed);
-            atomic_fetch_add_explicit(&capture->h2d_ticks, ticks, memory_order_relaxed);
-        } else {
-            atomic_fetch_add_explicit(&capture->other_copies[kind], 1, memory_order_relaxed);
-        }
+void tracerCountElsewhere(size_t bytes, uint64_t ticks) {
+    uint32_t rest = candidates();
+    if (rest == 0) {
+        atomic_fetch_add_explicit(&eager.copies[1], 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&eager.h2d_bytes, bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&eager.h2d_ticks, ticks, memory_order_relaxed);
+    }
+    for (; rest != 0; rest &= rest - 1) {
+        tracerCapture *capture = &captures[__builtin_ctz(rest)];
+        atomic_fetch_add_explicit(&capture->h2d_copies, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&capture->h2d_bytes, bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&capture->h2d_ticks, ticks, memory_order_relaxed);
     }
 }
 
 void tracerCountOther(int kind) {
     kind = kind >= 0 && kind < TRACE_COPY_KINDS ? kind : TRACE_COPY_KINDS - 1;
-    if (atomic_load_explicit(&tracerActiveCaptures, memory_order_acquire) == 0) {
-        atomic_fetch_add_explicit(&tracerEagerTotals.copies[kind], 1, memory_order_relaxed);
-    } else {
-        tracerCountOverlapping(kind, 0, 0);
+    uint32_t rest = candidates();
+    if (rest == 0) {
+        atomic_fetch_add_explicit(&eager.copies[kind], 1, memory_order_relaxed);
+    }
+    for (; rest != 0; rest &= rest - 1) {
+        atomic_fetch_add_explicit(&captures[__builtin_ctz(rest)].other_copies[kind], 1, memory_order_relaxed);
     }
 }
 
@@ -256,7 +283,7 @@ static void countOnCommunicator(tracerCapture *capture, uint32_t id) {
 
 static void eagerCollective(void) {
     traceRecord record;
-    uint64_t n = atomic_fetch_add_explicit(&tracerEagerTotals.collectives, 1, memory_order_relaxed) + 1;
+    uint64_t n = atomic_fetch_add_explicit(&eager.collectives, 1, memory_order_relaxed) + 1;
     if (n == EAGER_COLLECTIVES_SAFE) {
         tracerDisarm(false);
     }
@@ -281,7 +308,7 @@ void tracerCountCollective(enum traceCollective kind, void *communicator) {
     }
     uint32_t id = tracerCommunicatorId(communicator);
     for (; rest != 0; rest &= rest - 1) {
-        tracerCapture *capture = &tracerCaptures[__builtin_ctz(rest)];
+        tracerCapture *capture = &captures[__builtin_ctz(rest)];
         atomic_fetch_add_explicit(&capture->collectives[kind], 1, memory_order_relaxed);
         countOnCommunicator(capture, id);
     }

@@ -9,6 +9,9 @@
 
 #include "trace_format.h"
 
+/* Declared hidden, not only defined so: then they are reached without a look into the global offset table. */
+#pragma GCC visibility push(hidden)
+
 #define TRACER_EXPORT __attribute__((visibility("default")))
 #define TRACER_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define TRACER_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -178,16 +181,7 @@ typedef struct {
 
 #define TRACER_CAPTURES 16 /* at once; more are counted as lost */
 
-typedef struct {
-    _Alignas(64) _Atomic uint64_t h2d_bytes;
-    _Atomic uint64_t h2d_ticks;
-    _Atomic uint64_t copies[TRACE_COPY_KINDS];
-    _Atomic uint64_t collectives;
-} tracerEager;
-
-extern tracerCapture tracerCaptures[TRACER_CAPTURES];
-extern _Atomic uint32_t tracerActiveCaptures; /* bit i: tracerCaptures[i] */
-extern tracerEager tracerEagerTotals;
+extern _Atomic(tracerCapture *) tracerOnlyCapture; /* what all copies belong to; NULL: none is active, or several */
 
 tracerCapture *tracerCaptureBegins(void *stream); /* writes TRACE_BEGIN; NULL: too many at once */
 void tracerCaptureBegan(tracerCapture *capture, int code);
@@ -198,32 +192,24 @@ void tracerCapturesFill(traceRecord *record); /* the eager totals and what was l
 void tracerCapturesReset(void);
 void tracerExit(void);
 
-void tracerCountOverlapping(int kind, size_t bytes, uint64_t ticks);
+void tracerCountElsewhere(size_t bytes, uint64_t ticks); /* an H2D copy with no capture active, or several */
 void tracerCountOther(int kind);
 void tracerCountCollective(enum traceCollective kind, void *communicator);
 
-/* The capture that all copies belong to now: NULL where there is none (`active` is 0) or several. */
-static inline tracerCapture *tracerOnlyCapture(uint32_t active) {
-    return active != 0 && (active & (active - 1)) == 0 ? &tracerCaptures[__builtin_ctz(active)] : NULL;
-}
-
 /* The hot path: one H2D copy succeeded. Atomic additions only. */
-static inline void tracerCountH2d(size_t bytes, uint64_t ticks) {
-    uint32_t active = atomic_load_explicit(&tracerActiveCaptures, memory_order_acquire);
-    tracerCapture *capture = tracerOnlyCapture(active);
-    if (TRACER_LIKELY(capture != NULL)) {
-        atomic_fetch_add_explicit(&capture->h2d_copies, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&capture->h2d_bytes, bytes, memory_order_relaxed);
-        if (ticks != 0) {
-            atomic_fetch_add_explicit(&capture->h2d_ticks, ticks, memory_order_relaxed);
-        }
-    } else if (active == 0) {
-        atomic_fetch_add_explicit(&tracerEagerTotals.copies[1], 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&tracerEagerTotals.h2d_bytes, bytes, memory_order_relaxed);
-        atomic_fetch_add_explicit(&tracerEagerTotals.h2d_ticks, ticks, memory_order_relaxed);
-    } else {
-        tracerCountOverlapping(1, bytes, ticks);
+static inline __attribute__((always_inline)) void tracerCountH2d(size_t bytes, uint64_t ticks, bool timed) {
+    tracerCapture *capture = atomic_load_explicit(&tracerOnlyCapture, memory_order_acquire);
+    if (TRACER_UNLIKELY(capture == NULL)) {
+        tracerCountElsewhere(bytes, ticks);
+        return;
+    }
+    atomic_fetch_add_explicit(&capture->h2d_copies, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&capture->h2d_bytes, bytes, memory_order_relaxed);
+    if (timed) {
+        atomic_fetch_add_explicit(&capture->h2d_ticks, ticks, memory_order_relaxed);
     }
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -11,26 +11,31 @@
 #define HCCL_NOT_SUPPORTED 5
 #define COPY_HOST_TO_DEVICE 1
 
-/* One entry a way (tracerSymbol says why): NAME(global target) and NAME(handle target), same body. */
-#define TARGET_global(NAME)                                                                               \
-    ({                                                                                                    \
-        void *target_ = atomic_load_explicit(&tracerSymbols[FN_##NAME].global_target, memory_order_acquire); \
-        TRACER_LIKELY(target_ != NULL) ? target_ : tracerFindGlobal(FN_##NAME, __builtin_return_address(0)); \
-    })
-#define TARGET_handle(NAME) atomic_load_explicit(&tracerSymbols[FN_##NAME].handle_target, memory_order_acquire)
-
-#define ENTRY(WAY, NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                      \
-    static int WAY##_##NAME PARAMETERS {                                          \
-        NAME##Function *real = (NAME##Function *)TARGET_##WAY(NAME);              \
-        return TRACER_LIKELY(real != NULL) ? through_##NAME ARGUMENTS : UNSUPPORTED; \
-    }
 #define UNPACK(...) __VA_ARGS__
 
+/* One entry a way (tracerSymbol says why), with the same body. The first call of the global one finds its target, in a
+ * function of its own so that later calls save no registers for it. */
+#define ENTRY_global(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                                                    \
+    static __attribute__((noinline)) int first_##NAME PARAMETERS {                                                \
+        NAME##Function *real = (NAME##Function *)tracerFindGlobal(FN_##NAME, __builtin_return_address(0));        \
+        return real != NULL ? through_##NAME(real, UNPACK ARGUMENTS) : UNSUPPORTED;                               \
+    }                                                                                                             \
+    static int global_##NAME PARAMETERS {                                                                         \
+        void *target = atomic_load_explicit(&tracerSymbols[FN_##NAME].global_target, memory_order_acquire);       \
+        return TRACER_LIKELY(target != NULL) ? through_##NAME((NAME##Function *)target, UNPACK ARGUMENTS)         \
+                                             : first_##NAME ARGUMENTS;                                            \
+    }
+#define ENTRY_handle(NAME, PARAMETERS, ARGUMENTS)                                                            \
+    static int handle_##NAME PARAMETERS {                                                                    \
+        void *target = atomic_load_explicit(&tracerSymbols[FN_##NAME].handle_target, memory_order_acquire);  \
+        return through_##NAME((NAME##Function *)target, UNPACK ARGUMENTS);                                   \
+    }
+
 /* Exports NAME by an alias: the table needs our own entry's address, not what NAME means to the process. */
-#define ENTRIES(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                                          \
-    ENTRY(global, NAME, UNSUPPORTED, (UNPACK PARAMETERS), (real, UNPACK ARGUMENTS))                \
-    ENTRY(handle, NAME, UNSUPPORTED, (UNPACK PARAMETERS), (real, UNPACK ARGUMENTS))                \
-    TRACER_EXPORT int NAME(UNPACK PARAMETERS) __attribute__((alias("global_" #NAME)));
+#define ENTRIES(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)   \
+    ENTRY_global(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)  \
+    ENTRY_handle(NAME, PARAMETERS, ARGUMENTS)               \
+    TRACER_EXPORT int NAME PARAMETERS __attribute__((alias("global_" #NAME)));
 
 #define WRAPPED(NAME, UNSUPPORTED, PARAMETERS, ARGUMENTS)                                        \
     typedef int NAME##Function PARAMETERS;                                                       \
@@ -40,11 +45,53 @@
 
 /* --- copies --- */
 
+typedef int copyFunction(void *to, size_t room, const void *from, size_t bytes, int kind);
+
 /* Set while this thread is inside a copy: another preloaded library's may lead through us again. */
 static __thread __attribute__((tls_model("initial-exec"))) bool copying;
 
-static uint64_t ticksNow(void) {
-    return TRACER_LIKELY(tracerTimer == TIMER_COUNTER) ? tracerCounter() : tracerNow();
+static inline __attribute__((always_inline)) uint64_t ticksOf(enum tracerTimer timer) {
+    return timer == TIMER_COUNTER ? tracerCounter() : timer == TIMER_CLOCK ? tracerNow() : 0;
+}
+
+static inline __attribute__((always_inline)) int countedCopy(enum tracerTimer timer, void *to, size_t room,
+                                                             const void *from, size_t bytes, copyFunction *real) {
+    if (TRACER_UNLIKELY(copying)) {
+        return real(to, room, from, bytes, COPY_HOST_TO_DEVICE);
+    }
+    copying = true;
+    uint64_t begin = ticksOf(timer);
+    int code = real(to, room, from, bytes, COPY_HOST_TO_DEVICE);
+    uint64_t ticks = ticksOf(timer) - begin;
+    copying = false;
+    if (TRACER_LIKELY(code == 0)) {
+        tracerCountH2d(bytes, ticks, timer != TIMER_OFF);
+    }
+    return code;
+}
+
+/* A function for each timer, jumped to: none saves a register, or asks a question, that only another one needs. */
+#define COUNTED(NAME, TIMER)                                                                            \
+    static __attribute__((noinline)) int NAME(void *to, size_t room, const void *from, size_t bytes,    \
+                                              copyFunction *real) {                                     \
+        return countedCopy(TIMER, to, room, from, bytes, real);                                         \
+    }
+COUNTED(copyUntimed, TIMER_OFF)
+COUNTED(copyByCounter, TIMER_COUNTER)
+COUNTED(copyByClock, TIMER_CLOCK)
+
+static __attribute__((noinline)) int otherCopy(void *to, size_t room, const void *from, size_t bytes, int kind,
+                                               copyFunction *real) {
+    if (copying || bytes == 0) {
+        return real(to, room, from, bytes, kind);
+    }
+    copying = true;
+    int code = real(to, room, from, bytes, kind);
+    copying = false;
+    if (code == 0) {
+        tracerCountOther(kind);
+    }
+    return code;
 }
 
 /* Only synchronous copies: an aclrtMemcpyAsync in a capture becomes a node of the graph, and costs at replay.
@@ -52,24 +99,14 @@ static uint64_t ticksNow(void) {
  * be a call into the driver), it is counted apart. */
 WRAPPED(aclrtMemcpy, ACL_FEATURE_UNSUPPORTED, (void *to, size_t room, const void *from, size_t bytes, int kind),
         (to, room, from, bytes, kind)) {
-    if (TRACER_UNLIKELY(copying || bytes == 0)) {
-        return real(to, room, from, bytes, kind);
+    if (TRACER_UNLIKELY(kind != COPY_HOST_TO_DEVICE || bytes == 0)) {
+        return otherCopy(to, room, from, bytes, kind, real);
     }
-    bool timed = tracerTimer != TIMER_OFF;
-    copying = true;
-    uint64_t begin = timed ? ticksNow() : 0;
-    int code = real(to, room, from, bytes, kind);
-    uint64_t ticks = timed ? ticksNow() - begin : 0;
-    copying = false;
-    if (TRACER_UNLIKELY(code != 0)) {
-        return code;
+    switch (tracerTimer) {
+    case TIMER_COUNTER: return copyByCounter(to, room, from, bytes, real);
+    case TIMER_CLOCK: return copyByClock(to, room, from, bytes, real);
+    default: return copyUntimed(to, room, from, bytes, real);
     }
-    if (TRACER_LIKELY(kind == COPY_HOST_TO_DEVICE)) {
-        tracerCountH2d(bytes, ticks);
-    } else {
-        tracerCountOther(kind);
-    }
-    return 0;
 }
 
 /* --- captures --- */
