@@ -28,8 +28,15 @@ class Bench:
         self.library = folder / "libacl_rt.so"
         self.client = folder / "copies"
         gcc = shutil.which("gcc") or "gcc"
-        library = ["-DCANN", "-shared", "-fPIC", "-Wl,-soname,libacl_rt.so", "-o", self.library]
-        client = [f"-L{folder}", "-lacl_rt", "-Wl,-rpath,$ORIGIN", "-o", self.client]
+        library = [
+            "-DCANN",
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,libacl_rt.so",
+            "-o",
+            str(self.library),
+        ]
+        client = [f"-L{folder}", "-lacl_rt", "-Wl,-rpath,$ORIGIN", "-o", str(self.client)]
         subprocess.run([gcc, "-O2", SOURCE, *library], check=True)
         subprocess.run([gcc, "-O2", SOURCE, *client], check=True)
 

@@ -42,6 +42,8 @@ static const struct {
     {"hcomm", FN_HcclCommInitRootInfo, FN_HcclCommInitRootInfoConfig},
 };
 static traceLibrary libraries[TRACE_LIBRARIES];
+static _Atomic int libraryState[TRACE_LIBRARIES];
+enum { LIBRARY_UNKNOWN, LIBRARY_READING, LIBRARY_KNOWN };
 
 /* Read when HCCL first starts, as HCCL does: changed later, it changes nothing. */
 void tracerHcclStarts(void) {
@@ -145,6 +147,18 @@ static void libraryFill(traceLibrary *library, const char *package, const char *
     }
 }
 
+/* Looked up once, by the first thread that needs it; others leave it out until it is known. */
+static bool libraryKnown(int i) {
+    const char *path = tracerServedBy(packages[i].served);
+    path = path[0] != '\0' ? path : tracerServedBy(packages[i].or_served);
+    int unknown = LIBRARY_UNKNOWN;
+    if (path[0] != '\0' && atomic_compare_exchange_strong(&libraryState[i], &unknown, LIBRARY_READING)) {
+        libraryFill(&libraries[i], packages[i].package, path);
+        atomic_store_explicit(&libraryState[i], LIBRARY_KNOWN, memory_order_release);
+    }
+    return atomic_load_explicit(&libraryState[i], memory_order_acquire) == LIBRARY_KNOWN;
+}
+
 void tracerFactsFill(traceHeader *header) {
     header->mode_state = atomic_load_explicit(&modeState, memory_order_acquire);
     tracerCopyText(header->mode, sizeof header->mode, header->mode_state >= TRACE_MODE_SET ? mode : "");
@@ -160,13 +174,10 @@ void tracerFactsFill(traceHeader *header) {
         };
     }
     for (int i = 0; i < TRACE_LIBRARIES; i++) {
-        if (libraries[i].path[0] == '\0') {
-            const char *path = tracerServedBy(packages[i].served);
-            path = path[0] != '\0' ? path : tracerServedBy(packages[i].or_served);
-            libraryFill(&libraries[i], packages[i].package, path);
+        if (libraryKnown(i)) {
+            header->libraries[i] = libraries[i];
         }
     }
-    memcpy(header->libraries, libraries, sizeof libraries);
 }
 
 void tracerFactsReset(void) {

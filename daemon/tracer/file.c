@@ -22,7 +22,8 @@ static char folder[512]; /* empty: nowhere to write */
 static char path[sizeof folder + 128];
 static char name[128];
 static tracerProcess self;
-static tracerFileIdentity identity;
+static _Atomic uint64_t ownDevice, ownInode; /* of the file we made: whatever else has its name is not ours */
+static _Atomic bool making;
 
 /* At load, before the process has threads that change the environment: only reads it. */
 __attribute__((constructor)) static void load(void) {
@@ -71,29 +72,32 @@ static bool headerWrite(int file) {
 
 /* O_EXCL: never somebody else's file, whatever waits under that name. */
 static int fileMake(void) {
+    tracerFileIdentity made;
     int file = tracerFileOpen(path, O_WRONLY | O_CREAT | O_EXCL);
-    if (file == -EEXIST && tracerCall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0) == 0) {
-        file = tracerFileOpen(path, O_WRONLY | O_CREAT | O_EXCL); /* it was ours, before an exec, or forged */
-    }
     if (file < 0) {
         return file;
     }
     tracerCall(SYS_fchmod, file, 0644, 0, 0); /* whatever the umask */
-    if (!tracerFileIdentify(file, &identity) || !tracerFolderMakeRoom(folder, name, &self) || !headerWrite(file)) {
+    if (!tracerFileIdentify(file, &made) || !tracerFolderMakeRoom(folder, name, &self) || !headerWrite(file)) {
         tracerCall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0);
         tracerFileClose(file);
         return -EIO;
     }
+    atomic_store(&ownDevice, made.device);
+    atomic_store(&ownInode, made.inode);
     return file;
 }
 
 /* The file of this process, open: made anew if somebody cleaned the folder. */
 static int fileOpen(void) {
     int file = tracerFileOpen(path, O_WRONLY);
-    if (file == -ENOENT) {
-        return fileMake();
+    if (file == -ENOENT && !atomic_exchange(&making, true)) {
+        file = fileMake();
+        atomic_store(&making, false);
+        return file;
     }
-    if (file >= 0 && !tracerFileIs(file, &identity)) {
+    tracerFileIdentity own = {.device = atomic_load(&ownDevice), .inode = atomic_load(&ownInode)};
+    if (file >= 0 && !tracerFileIs(file, &own)) {
         tracerFileClose(file);
         return -ESTALE;
     }
@@ -125,6 +129,7 @@ static enum fileState start(void) {
     if (!armed) {
         atomic_fetch_or_explicit(&headerFlags, TRACE_INERT_BOOT_LOOP, memory_order_relaxed);
     }
+    tracerCall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0); /* ours before an exec, or forged */
     int file = fileMake();
     if (file < 0) {
         tracerDisarm(false);

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "glibc_floor.h"
 #include "tracer.h"
 
 typedef void *dlsymFunction(void *handle, const char *name);

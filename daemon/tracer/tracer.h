@@ -172,10 +172,10 @@ typedef struct {
     _Atomic uint32_t communicator_ids[TRACE_RECORD_COMMUNICATORS];
     _Atomic uint32_t communicator_counts[TRACE_RECORD_COMMUNICATORS];
     _Atomic bool taken;
-    void *stream;
+    _Atomic(void *) stream; /* these two are read by whoever looks for its capture */
+    _Atomic int32_t device;
     uint64_t order;
     uint64_t begin_ns;
-    int32_t device;
     uint32_t thread;
 } tracerCapture;
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +15,8 @@ from capture_canary.trace import ProcessFacts, TracedCapture, TraceFile
 
 SOURCES = Path(__file__).parent / "c"
 TRACER_SOURCES = Path(__file__).parents[2] / "daemon" / "tracer"
+SYMBOLS = TRACER_SOURCES / "symbols.c"
+FLOOR = TRACER_SOURCES.parent / "glibc_floor.h"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,17 @@ class Build:
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             paths = [str(SOURCES / source) for source in sources]
-            command = [self.compiler, "-g", "-O1", "-Wall", *self.flags, "-o", str(target), *paths]
+            command = [
+                self.compiler,
+                "-std=gnu11",
+                "-g",
+                "-O1",
+                "-Wall",
+                *self.flags,
+                "-o",
+                str(target),
+                *paths,
+            ]
             command += [f"-L{self.folder}", *options]
             done = subprocess.run(command, check=False, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
@@ -50,10 +62,13 @@ class Build:
 
     def tracer(self, *flags: str) -> Path:
         """Build the tracer as no release does."""
-        name = "tracer" + "".join(flags).replace("/", "") + "/libcapturetrace.so"
-        sources = sorted(TRACER_SOURCES.glob("*.c"))
-        options = ("-Wl,--no-as-needed", "-l:libdl.so.2", "-fvisibility=hidden")
-        return self.library(name, sources, *flags, *options)
+        folder = "tracer" + "".join(flags).replace("/", "")
+        common = (*flags, "-fPIC", "-fvisibility=hidden", "-include", str(FLOOR))
+        # Its dlsym runs before a sanitizer's runtime is ready to be called.
+        bare = replace(self, flags=()).compile(f"{folder}/symbols.o", [SYMBOLS], *common, "-c")
+        sources = [bare, *(path for path in TRACER_SOURCES.glob("*.c") if path != SYMBOLS)]
+        links = ("-Wl,--no-as-needed", "-l:libdl.so.2")
+        return self.library(f"{folder}/libcapturetrace.so", sources, *common, *links)
 
     def client(self, way: str) -> Path:
         """Build the client that finds CANN in one of the WAYS."""

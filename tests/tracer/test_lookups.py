@@ -22,7 +22,7 @@ def check_plain(run):
         assert seen.other_copies == (0, 0, n + 1, 0, 1, 0, 0, 0)
         assert seen.capture.outcome == "ok"
         assert not seen.capture.ambiguous
-        assert 0 < (seen.capture.copy_seconds or 0) <= seen.capture.seconds
+        assert 0 <= (seen.capture.copy_seconds or 0) <= seen.capture.seconds
     assert [seen.graphs_alive for seen in run.only] == [1, 2, 3, 3]
     eager = run.traces[0].eager
     assert (eager.collectives, eager.h2d_copies, eager.h2d_bytes) == (1, 3, 300)
@@ -107,9 +107,8 @@ def test_cann_closed_and_opened_again(build, tracer, folder):
 
 @pytest.mark.parametrize("timer", ["0", "clock", "counter"])
 def test_timers(build, tracer, folder, timer):
-    run = run_traced(
-        folder, [tracer], [build.client("linked"), "many", "3"], CAPTURE_CANARY_TRACE_TIME=timer
-    )
-    for seen in run.only:
+    client = build.client("linked")
+    run = run_traced(folder, [tracer], [client, "threads"], CAPTURE_CANARY_TRACE_TIME=timer)
+    for seen in run.only:  # four threads copy side by side
         seconds = seen.capture.copy_seconds
-        assert seconds is None if timer == "0" else 0 < (seconds or 0) <= seen.capture.seconds
+        assert seconds is None if timer == "0" else 0 < (seconds or 0) < 4 * seen.capture.seconds

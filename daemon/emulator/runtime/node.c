@@ -53,27 +53,32 @@ static void fileLock(int operation) {
         if (errno != EINTR) emuDie("the emulated node cannot be locked: %s", strerror(errno));
 }
 
+/* Not fstat: a new glibc knows it by a name that old ones lack (glibc_floor.h). */
+static int aboutNode(struct statx *about) {
+    return statx(nodeFile, "", AT_EMPTY_PATH, STATX_BASIC_STATS, about);
+}
+
 static void openNode(void) {
     char fallback[64];
     const char *path = getenv("CAPTURE_CANARY_EMULATE_NODE");
-    struct stat about;
+    struct statx about;
     if (!path || !*path) {
         snprintf(fallback, sizeof fallback, "/dev/shm/capture-canary-emulated-%u", (unsigned)geteuid());
         path = fallback;
     }
     nodeFile = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (nodeFile < 0 || fstat(nodeFile, &about) != 0)
+    if (nodeFile < 0 || aboutNode(&about) != 0)
         emuDie("the emulated node %s cannot be opened: %s", path, strerror(errno));
-    if (!S_ISREG(about.st_mode) || about.st_uid != geteuid())
+    if (!S_ISREG(about.stx_mode) || about.stx_uid != geteuid())
         emuDie("the emulated node %s is not a file of this user", path);
     fileLock(LOCK_EX);
-    if (fstat(nodeFile, &about) == 0 && about.st_size != 0 && about.st_size != (off_t)mappedSize())
+    if (aboutNode(&about) == 0 && about.stx_size != 0 && about.stx_size != mappedSize())
         emuDie("%s is not an emulated node of this version: remove it", path);
-    if (about.st_size == 0 && ftruncate(nodeFile, (off_t)mappedSize()) != 0)
+    if (about.stx_size == 0 && ftruncate(nodeFile, (off_t)mappedSize()) != 0)
         emuDie("the emulated node %s cannot be made: %s", path, strerror(errno));
     theNode = mmap(NULL, mappedSize(), PROT_READ | PROT_WRITE, MAP_SHARED, nodeFile, 0);
     if (theNode == MAP_FAILED) emuDie("the emulated node %s cannot be mapped: %s", path, strerror(errno));
-    if (about.st_size == 0) {
+    if (about.stx_size == 0) {
         theNode->version = NODE_VERSION;
         memcpy(theNode->magic, nodeMagic, sizeof nodeMagic);
     }

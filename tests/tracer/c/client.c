@@ -58,7 +58,7 @@ static void load(void) {
     (void)find;
 }
 
-static char device_memory[16384], host_memory[16384];
+static __thread char device_memory[16384], host_memory[16384];
 
 static int copy(size_t bytes, int kind) {
     errno = 0;

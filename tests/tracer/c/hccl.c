@@ -4,7 +4,7 @@
 
 #include "cann.h"
 
-static char device_memory[4096], host_memory[4096];
+static __thread char device_memory[4096], host_memory[4096];
 
 static int collective(void) {
     for (int i = 0; i < COPIES_A_COLLECTIVE; i++) {
