@@ -23,15 +23,20 @@ def traced_environment(base: Mapping[str, str], tracer: str) -> dict[str, str]:
 
 
 def run(argv: Sequence[str]) -> NoReturn:
-    """Become `argv` with the tracer preloaded; ends with a message where that cannot be."""
+    """Become `argv` with the tracer preloaded; ends with a message, and a shell's exit code, where that cannot be."""
     if not argv:
-        sys.exit("capture-canary exec: no command; write it behind `--`")
+        _end(2, "no command; write it behind `--`")
     tracer = str(tracer_path())
     if any(character in tracer for character in ": "):
-        sys.exit(
-            f"capture-canary exec: LD_PRELOAD cannot hold a path with a blank or a colon: {tracer}"
-        )
+        _end(2, f"LD_PRELOAD cannot hold a path with a blank or a colon: {tracer}")
     try:
         os.execvpe(argv[0], list(argv), traced_environment(os.environ, tracer))  # noqa: S606 - the user's command
+    except FileNotFoundError:
+        _end(127, f"{argv[0]}: not found")
     except OSError as error:
-        sys.exit(f"capture-canary exec: {argv[0]}: {error.strerror}")
+        _end(126, f"{argv[0]}: {error.strerror}")
+
+
+def _end(code: int, reason: str) -> NoReturn:
+    sys.stderr.write(f"capture-canary exec: {reason}\n")
+    sys.exit(code)
