@@ -17,13 +17,13 @@ WIDTH = 122
 def main() -> None:
     """Probe and draw."""
     base = base_environment(os.environ, "cann=8.5.0,soc=a3")
-    report = Probe(
-        ProbeSettings(rounds=8), base, emulated=True, observe=lambda _event: None
-    ).run()
+    report = Probe(ProbeSettings(rounds=8), base, emulated=True, observe=lambda _event: None).run()
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True)
         terminal.show(console, report)
-        svg = console.export_svg(title="capture-canary probe --emulate cann=8.5.0,soc=a3 --rounds 8")
+        svg = console.export_svg(
+            title="capture-canary probe --emulate cann=8.5.0,soc=a3 --rounds 8"
+        )
     # Its fonts would come from elsewhere; a reader's own monospace font does.
     svg = re.sub(r"@font-face\s*{[^}]*}", "", svg)
     PICTURE.write_text(svg)

@@ -26,7 +26,9 @@ def main() -> None:
     (DOCS / "config.schema.json").write_text(json.dumps(schema(), indent=2) + "\n")
     page = DOCS / "configuration.md"
     before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(before + BEGIN + "\n" + reference().strip() + "\n\n" + END + rest.partition(END)[2])
+    page.write_text(
+        before + BEGIN + "\n" + reference().strip() + "\n\n" + END + rest.partition(END)[2]
+    )
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class _Arm:
     """One arm's records, put into series while they arrive."""
 
     def __init__(self, name: ArmName, mode: str | None, settings: ProbeSettings) -> None:
-        self.name = name
+        self.name: ArmName = name
         self.mode = mode
         self.settings = settings
         self.started: dict[int, Started] = {}

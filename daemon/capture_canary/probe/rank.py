@@ -79,18 +79,22 @@ class Workload(Protocol):
 
     def open(self) -> tuple[str, dict[str, str]]:
         """Take the NPU; return the SoC's name and the versions that the loaded CANN tells."""
+        ...
 
     def root_info(self) -> bytes:
         """Return what the other ranks need to join."""
+        ...
 
     def eager(self, root: bytes) -> Callable[[], None]:
         """Make a communicator in AI_CPU mode; return what runs one eager collective on it and destroys it."""
+        ...
 
     def begin(self, kind: Kind, root: bytes) -> None:
         """Make the communicator of a series."""
 
     def capture(self, shape: int) -> tuple[int, float]:
         """Capture a graph; return its begin (monotonic ns) and its duration (s)."""
+        ...
 
     def end(self) -> None:
         """Destroy the series' graphs and communicator."""
