@@ -6,7 +6,7 @@ import pytest
 
 from capture_canary.gate import collect
 from capture_canary.gate.model import Rules, Snapshot
-from capture_canary.stack import npu_smi
+from capture_canary.stack import devices, npu_smi
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError, Process
 
 DATA = Path(__file__).parent.parent / "data" / "npu-smi"
@@ -59,8 +59,8 @@ def test_only_character_devices_are_device_nodes(tmp_path: Path) -> None:
     (tmp_path / "davinci1").symlink_to("/dev/null")
     (tmp_path / "davinci_manager").symlink_to("/dev/null")
     (tmp_path / "davinci2").symlink_to(tmp_path / "nothing")
-    assert collect.device_nodes(tmp_path) == {1: Path("/dev/null").stat().st_rdev}
-    assert collect.device_nodes(tmp_path / "nothing") == {}
+    assert devices.device_nodes(tmp_path) == {1: Path("/dev/null").stat().st_rdev}
+    assert devices.device_nodes(tmp_path / "nothing") == {}
 
 
 def test_finds_who_holds_a_device(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_device_number_tells_more_than_a_name_in_a_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # /dev/null stands for a container's davinci0 that is the node's davinci5.
-    monkeypatch.setattr(collect, "_OPEN", re.compile("/dev/nul(l)"))
+    monkeypatch.setattr(devices, "_OPEN", re.compile("/dev/nul(l)"))
     proc = fake_proc(tmp_path, {1: [], 40: ["/dev/null"]})
     holders = collect.open_devices({5: Path("/dev/null").stat().st_rdev}, proc)
     assert holders.pids == {5: (40,)}
@@ -110,7 +110,7 @@ def test_a_process_that_ended_meanwhile_is_no_obstacle(tmp_path: Path) -> None:
 
 
 def test_reads_the_real_proc() -> None:
-    holders = collect.open_devices(collect.device_nodes())
+    holders = collect.open_devices(devices.device_nodes())
     assert holders.why
     assert collect.open_devices({}, Path("/nowhere")).complete is False
 

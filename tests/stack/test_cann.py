@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capture_canary.stack.cann import MAX_BYTES, read_stack, read_version
+from capture_canary.stack.cann import read_stack, read_version
+from capture_canary.stack.inside import MAX_BYTES
 
 TOOLKIT = """package_name=Ascend-cann-toolkit
 version=8.3.RC2
@@ -40,6 +41,7 @@ def test_new_layout(tmp_path, nowhere):
         "hccl": "9.1.0",
         "runtime": "9.1.0",
         "driver": "25.5.1",
+        "firmware": None,
     }
     assert stack["hcomm"].source == str(home / "share/info/hcomm/version.info")
 

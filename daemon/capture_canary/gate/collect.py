@@ -1,9 +1,7 @@
 """Facts of the node that need no NPU opened: device nodes, where we run, who holds what."""
 
-import contextlib
 import os
 import re
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,28 +9,12 @@ from msgspec.structs import replace
 
 from capture_canary.gate.decide import decide
 from capture_canary.gate.model import Holders, Place, Rules, Snapshot
+from capture_canary.stack.devices import device_nodes, opened_by
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError
 
-_DEVICE = re.compile(r"davinci(\d{1,4})")
-_OPEN = re.compile(r"/dev/davinci(\d{1,4})")
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's PROC_PID_INIT_INO: the namespace in which every process of the node has a number."""
 _PLAIN_CONTAINER = "an ordinary container's npu-smi shows the processes of such containers only"
-
-
-def device_nodes(dev: Path = Path("/dev")) -> dict[int, int]:
-    """N and device number of every /dev/davinciN. Looks at the nodes, opens none."""
-    nodes: dict[int, int] = {}
-    with contextlib.suppress(OSError), os.scandir(dev) as entries:
-        for entry in entries:
-            name = _DEVICE.fullmatch(entry.name)
-            if name is None:
-                continue
-            with contextlib.suppress(OSError):
-                status = entry.stat()
-                if stat.S_ISCHR(status.st_mode):
-                    nodes[int(name[1])] = status.st_rdev
-    return nodes
 
 
 def place(root: Path = Path("/"), environ: dict[str, str] | None = None) -> Place:
@@ -52,11 +34,7 @@ def place(root: Path = Path("/"), environ: dict[str, str] | None = None) -> Plac
 
 
 def open_devices(nodes: dict[int, int], proc: Path = Path("/proc")) -> Holders:
-    """Which processes have a /dev/davinciN open, read off /proc without touching a device.
-
-    In a container the node may have another name than on the host (`--device /dev/davinci5:…0`),
-    so the device number decides where it is one of ours.
-    """
+    """Which processes have a /dev/davinciN open, read off /proc without touching a device."""
     try:
         everyone = str((proc / "self/ns/pid").readlink()) == _FIRST_PID_NAMESPACE
         pids = [entry.name for entry in proc.iterdir() if entry.name.isdecimal()]
@@ -66,7 +44,7 @@ def open_devices(nodes: dict[int, int], proc: Path = Path("/proc")) -> Holders:
     found: dict[int, list[int]] = {}
     unreadable = 0
     for pid in pids:
-        opened = _opened_by(proc / pid / "fd", by_number)
+        opened = opened_by(proc / pid / "fd", by_number)
         unreadable += opened is None
         for n in opened or ():
             found.setdefault(n, []).append(int(pid))
@@ -80,31 +58,6 @@ def open_devices(nodes: dict[int, int], proc: Path = Path("/proc")) -> Holders:
         complete=everyone and "1" in pids and not unreadable,
         why=why,
     )
-
-
-def _opened_by(folder: Path, by_number: dict[int, int]) -> set[int] | None:
-    """The chips that a process has open; None where it may not be looked at."""
-    opened: set[int] = set()
-    try:
-        for fd in folder.iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                name = _OPEN.fullmatch(str(fd.readlink()))
-                if name:
-                    n = by_number.get(_device_number(fd))
-                    opened.add(int(name[1]) if n is None else n)
-    except (FileNotFoundError, ProcessLookupError):
-        return set()  # it ended meanwhile
-    except OSError:
-        return None
-    return opened
-
-
-def _device_number(fd: Path) -> int:
-    """Of what a descriptor names; -1, which no device has, where it can't be told."""
-    try:
-        return fd.stat().st_rdev
-    except OSError:
-        return -1
 
 
 def load_a_cpu() -> float | None:

@@ -1,7 +1,6 @@
 """One attempt to probe: ask the gate, probe, see that nothing is left, remember."""
 
 import contextlib
-import shutil
 import threading
 import time
 from collections.abc import Mapping
@@ -32,6 +31,7 @@ from capture_canary.service.settings import (
     probe_settings,
     runtime_numbers,
 )
+from capture_canary.stack import npu_smi
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import family
 from capture_canary.stack.identity import stack_id
@@ -70,7 +70,7 @@ class Prober:
     ) -> None:
         """Bind to what an attempt reads and writes; `base` is the environment that names the CANN."""
         self._base = base
-        self._npu_smi = NpuSmi(_npu_smi(base), env=base)
+        self._npu_smi = NpuSmi(npu_smi.command(base), env=base)
         self._board = board
         self._store = store
         self._schedule = schedule
@@ -236,11 +236,6 @@ def _lock(path: Path) -> tuple[ProbeLock | None, str | None]:
         return acquire(path), None
     except (LockBusyError, LockUnusableError) as error:
         return None, str(error)
-
-
-def _npu_smi(base: Mapping[str, str]) -> str:
-    """Return the command that the probe's own PATH finds: the emulated CANN brings one."""
-    return shutil.which("npu-smi", path=base.get("PATH")) or "/usr/local/bin/npu-smi"
 
 
 def _exporter(config: Config) -> NpuExporter | None:

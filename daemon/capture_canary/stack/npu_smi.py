@@ -10,6 +10,7 @@ occupancy of all chips unknown, never free.
 """
 
 import re
+import shutil
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -56,6 +57,11 @@ class NpuSmi:
         if _HELD.search(text):
             raise NpusUnknownError(f"npu-smi info: another container holds the NPUs ({said})")
         raise NpusUnknownError(f"npu-smi info: exit code {code}, no chips; it said: {said!r}")
+
+
+def command(environ: Mapping[str, str]) -> str:
+    """Return the command that an environment's PATH finds: the emulated CANN brings one."""
+    return shutil.which("npu-smi", path=environ.get("PATH")) or "/usr/local/bin/npu-smi"
 
 
 def parse(text: str) -> Npus:
