@@ -37,16 +37,11 @@ def run(tmp_path, build):
     folder.mkdir()
     qemu = need("qemu-aarch64-static")
 
-    def traced(tracer, client, *words):
+    def traced(tracer, client, *words, libraries=None, **environment):
         """Only the client is traced: qemu itself is of this machine."""
-        variables = {
-            "LD_PRELOAD": str(tracer),
-            "CAPTURE_CANARY_TRACE_DIR": str(folder),
-            "LD_LIBRARY_PATH": str(build.folder),
-        }
-        settings = [f"{name}={value}" for name, value in variables.items()]
-        command = [qemu, "-L", SYSROOT, "-E", ",".join(settings), client, *words]
-        return run_traced(folder, [], command)
+        settings = f"LD_PRELOAD={tracer},LD_LIBRARY_PATH={libraries or build.folder}"
+        command = [qemu, "-L", SYSROOT, "-E", settings, client, *words]
+        return run_traced(folder, [], command, **environment)
 
     return traced
 
@@ -61,6 +56,26 @@ def test_tracer_sees_captures(native, build, run, way, optimised):
 def test_tracer_counts_copies_of_all_threads(native, build, run):
     seen = run(native / "tracer" / "libcapturetrace.so", build.client("linked"), "threads")
     assert (seen.code, seen.copies) == (0, [4000] * 3)
+
+
+@pytest.mark.parametrize("cann", ["lib64-8.5:lib64", "lib64", "lib64-9.2:lib64"])
+def test_emulated_cann(native, build, run, tmp_path, cann):
+    folders = [native / "emulated" / name for name in cann.split(":")]
+    links = (
+        f"-L{folders[-1]}",
+        "-lascendcl",
+        "-lacl_rt",
+        "-Wl,--unresolved-symbols=ignore-in-shared-libs",
+    )
+    client = Build(tmp_path, build.compiler).compile("emulated", ["emulated.c"], *links)
+    seen = run(
+        native / "tracer" / "libcapturetrace.so",
+        client,
+        libraries=":".join(map(str, folders)),
+        CAPTURE_CANARY_EMULATE="cann=8.5.0,soc=a3",
+        CAPTURE_CANARY_EMULATE_NODE=str(tmp_path / "node"),
+    )
+    assert (seen.code, seen.errors, seen.copies) == (0, "", [1, 2, 3])
 
 
 def test_glibc_floor(native):
