@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from capture_canary.identity import boot_id, pid_namespace, start_time
+
 INSTANCE = "daemon.lock"
 """File in the state folder that the running daemon holds: `probe --now` finds it by that."""
 _MAX_NOTE = 1024
@@ -100,8 +102,8 @@ def holder_pid(path: Path) -> int | None:
         return None
     finally:
         os.close(fd)
-    ours = (note.boot, note.pid_namespace) == (_boot(), _pid_namespace())
-    return note.pid if ours and note.started == _start_time(note.pid) else None
+    ours = (note.boot, note.pid_namespace) == (boot_id(), pid_namespace())
+    return note.pid if ours and note.started == start_time(note.pid) else None
 
 
 def _attempt(path: Path, holder: str) -> ProbeLock | None:
@@ -156,11 +158,11 @@ def _is_at(path: Path, found: os.stat_result) -> bool:
 def _write_note(fd: int) -> None:
     note = _Note(
         pid=os.getpid(),
-        pid_namespace=_pid_namespace(),
-        started=_start_time(os.getpid()),
+        pid_namespace=pid_namespace(),
+        started=start_time(os.getpid()) or 0,
         since=time.time(),
         host=os.uname().nodename,
-        boot=_boot(),
+        boot=boot_id(),
     )
     # The lock is what counts: a full disk, or a file of another user, only loses the note.
     with suppress(OSError):
@@ -174,36 +176,12 @@ def _holder(fd: int) -> str:
         since = datetime.fromtimestamp(note.since, timezone.utc).isoformat(timespec="seconds")
     except (OSError, ValueError, OverflowError):
         return "the holder left no note"
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,253}", note.host) or note.boot != _boot():
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,253}", note.host) or note.boot != boot_id():
         return "the holder left no note"
-    if note.pid_namespace != _pid_namespace():
+    if note.pid_namespace != pid_namespace():
         return f"pid {note.pid} of another container ({note.host}), since {since}"
-    if note.started != _start_time(note.pid):
+    if note.started != start_time(note.pid):
         return f"pid {note.pid} took it at {since} and has ended; what it left behind may hold it"
     if note.pid == os.getpid():
         return f"an earlier probe of this process, begun at {since}, has not ended"
     return f"pid {note.pid}, since {since}"
-
-
-def _pid_namespace() -> int:
-    try:
-        return Path("/proc/self/ns/pid").stat().st_ino
-    except OSError:
-        return 0
-
-
-def _start_time(pid: int) -> int:
-    """Return field 22 of /proc/PID/stat; 0: there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-        # The name, field 2, may itself hold spaces and brackets.
-        return int(text[text.rindex(b")") + 2 :].split()[19])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
-    except (OSError, ValueError):
-        return ""

@@ -11,10 +11,11 @@ import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
+
+from capture_canary.identity import NO_BOOT_ID, boot_id
 
 if TYPE_CHECKING:
     from apscheduler.triggers.cron import CronTrigger
@@ -64,10 +65,8 @@ class SystemClock:
 
     def __init__(self) -> None:
         """Learn which boot this is."""
-        try:
-            self.boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
-        except (OSError, ValueError):
-            self.boot = ""
+        known = boot_id()
+        self.boot = "" if known == NO_BOOT_ID else known  # two unknown boots are not the same one
 
     wall = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)

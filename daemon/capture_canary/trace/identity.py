@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from capture_canary.identity import boot_id, pid_namespace, start_time
+
 NAME: Final = re.compile(
     r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-(\d{1,20})-(\d{1,10})-(\d{1,20})\.trace"
 )
@@ -32,31 +34,6 @@ def parse_name(name: str) -> ProcessIdentity | None:
         return None
     boot_id, namespace, pid, start_time = match.groups()
     return ProcessIdentity(boot_id, int(namespace), int(pid), int(start_time))
-
-
-def start_time(pid: int | str) -> int | None:
-    """Return when a process started, in clock ticks since boot; None where there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-        return int(stat.rpartition(b")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def boot_id() -> str:
-    """Return the id of this boot of the host, zeros where it is not known (as the tracer does)."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return "00000000-0000-0000-0000-000000000000"
-
-
-def pid_namespace() -> int:
-    """Return the inode of this process's PID namespace, 0 where it is not known."""
-    try:
-        return int(Path("/proc/self/ns/pid").readlink().name[5:-1])
-    except (OSError, ValueError):
-        return 0
 
 
 def own_identity() -> ProcessIdentity:
