@@ -19,7 +19,7 @@ def start_time(pid: int | str) -> int | None:
 def boot_id() -> str:
     """Return the id of this boot of the host."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
     except (OSError, ValueError):
         return NO_BOOT_ID
 
