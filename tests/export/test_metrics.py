@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,7 +66,7 @@ def value(state: State, name: str, **labels: str) -> float | None:
     return scrape(state).get((f"capture_canary_{name}", frozenset(labels.items())))
 
 
-DEGRADED = START.after(
+DEGRADED = msgspec.structs.replace(START, about_servers=False).after(
     report(arm(OWN, grows) + arm("aiv", none)),
     evidence="probe",
     ended=1_700_000_000.0,

@@ -29,6 +29,7 @@ from capture_canary.service.daemon import LATE, Daemon, Watcher
 from capture_canary.service.logs import LogWatch
 from capture_canary.service.prober import Prober
 from capture_canary.service.remembered import ScheduleMemory, restore
+from capture_canary.service.servers import ServerWatch
 from capture_canary.service.settings import plan_of, probes
 from capture_canary.service.traces import TraceWatch
 from capture_canary.stack.cann import read_stack
@@ -111,7 +112,10 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
     latch = Latch(LatchFile(config.state_dir / "probe-latch.json"))
     prober = Prober(board, store, schedule, latch, base=base)
     folder = TraceFolder(config.trace_dir)
-    watchers: list[Watcher] = [TraceWatch(folder, board, store)]
+    watchers: list[Watcher] = [
+        TraceWatch(folder, board, store),
+        ServerWatch(config, folder, board),
+    ]
     if config.logs:
         watchers.append(LogWatch(config.logs, board))
     daemon = Daemon(

@@ -10,7 +10,16 @@ from typing import Annotated, Literal
 import msgspec
 
 from capture_canary.config import checks
-from capture_canary.config.sections import Gate, History, Probe, Verdict, Web, about, default
+from capture_canary.config.sections import (
+    Gate,
+    History,
+    Probe,
+    Servers,
+    Verdict,
+    Web,
+    about,
+    default,
+)
 
 Mode = Literal["observe", "probe", "job"]
 
@@ -73,6 +82,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     )
     gate: Annotated[Gate, about("What must be true before a probe may open an NPU.")] = (
         msgspec.field(default_factory=Gate)
+    )
+    servers: Annotated[Servers, about("What may be read of this node's servers.")] = msgspec.field(
+        default_factory=Servers
     )
     verdict: Annotated[Verdict, about("Where a measured growth starts to matter.")] = msgspec.field(
         default_factory=Verdict

@@ -235,6 +235,43 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = 2
 
 
+class Servers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be read to know which stack and expansion mode this node's servers have; each is an opt-in."""
+
+    interval: Annotated[
+        Duration,
+        about(
+            "Time from one look at the node's processes to the next.",
+            least="5s",
+            most="1d",
+            restart=True,
+        ),
+    ] = default(Duration.parse, "1m")
+    inspect: Annotated[
+        bool,
+        about(
+            "Read the installed versions and a few named variables of other processes through /proc. In a container "
+            "that takes hostPID and CAP_SYS_PTRACE.",
+            restart=True,
+        ),
+    ] = False
+    docker_socket: Annotated[
+        Path | None,
+        about(
+            "Ask the Docker Engine for the variables of a container whose processes do not tell, e.g. "
+            "/var/run/docker.sock. Whoever may write to that socket owns the host.",
+            restart=True,
+        ),
+    ] = None
+    kubelet_socket: Annotated[
+        Path | None,
+        about(
+            "Ask the kubelet which pod has which NPU, e.g. /var/lib/kubelet/pod-resources/kubelet.sock.",
+            restart=True,
+        ),
+    ] = None
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a measured growth starts to matter."""
 

@@ -16,11 +16,14 @@ from capture_canary.export.state import FailureReason, State, cumulative
 from capture_canary.model import Estimate, Evidence, Report, Stack, VerdictName
 from capture_canary.stack.exposure import exposure, mitigates
 from capture_canary.stack.identity import PARTS, stack_id
+from capture_canary.stack.servers import Server
 from capture_canary.trend import growth
 
 PREFIX = "capture_canary_"
 MAX_REASONS = 20
 """Reasons to skip a probe that get a series of their own; the gate has fewer."""
+MAX_GROUPS = 8
+"""Kinds of servers (stack, mode, source) that get series of their own; a node runs one or two."""
 MAX_LABEL = 64
 """Characters of a label's value that comes from files, calls or settings."""
 _CACHED = "Of the last probe: probes are too dear to run at each scrape."
@@ -40,6 +43,7 @@ class StateCollector(Collector):
         yield _verdicts(state)
         yield from _growths(state)
         yield from _consequences(state)
+        yield from _servers(state)
         yield from _copies(state)
         yield from _probes(state)
         yield from _configuration(state)
@@ -129,22 +133,60 @@ def _consequences(state: State) -> Iterator[Metric]:
         "Whether the stack has the fault by its versions; absent where not known.",
         "stack",
     )
+    modes: dict[tuple[str, ...], bool] = {}
+    exposures: dict[str, bool | None] = {}
     for stack, report in _by_stack(state).items():
         seconds = _impact(report)
         if seconds is not None:
             load.add_metric([stack], seconds)
         mode = _label(report.mode or "unknown")
-        mitigation.add_metric(
-            [stack, mode, _label(report.mode_source)], float(mitigates(report.mode))
-        )
-        found = exposure(
+        modes[stack, mode, _label(report.mode_source)] = mitigates(report.mode)
+        exposures[stack] = exposure(
             soc=_version(report.stack, "soc"),
             hcomm=_version(report.stack, "hcomm"),
             mode=report.mode,
-        )
-        if found.exposed is not None:
-            exposed.add_metric([stack], float(found.exposed))
+        ).exposed
+    for (stack, mode, source), servers in _serving(state).items():
+        effective = all(mitigates(one.mode.in_force) and one.mode.effective for one in servers)
+        modes[stack, mode, source] = effective
+        exposures.setdefault(stack, servers[0].exposed)
+    for labels, mitigated in modes.items():
+        mitigation.add_metric(list(labels), float(mitigated))
+    for stack, found in exposures.items():
+        if found is not None:
+            exposed.add_metric([stack], float(found))
     yield from (load, mitigation, exposed)
+
+
+def _servers(state: State) -> Iterator[Metric]:
+    """What serves on this node, and whether a probe of ours is about it."""
+    count = _gauge(
+        "servers",
+        "Processes that capture graphs for a model server, or hold an NPU.",
+        "stack",
+        "mode",
+        "source",
+    )
+    for labels, servers in _serving(state).items():
+        count.add_metric(list(labels), float(len(servers)))
+    yield count
+    yield from _known(
+        "probe_about_servers",
+        "1 where the servers run the hcomm that probes run, 0 where a probe says nothing of them; absent if not known.",
+        None if state.about_servers is None else float(state.about_servers),
+    )
+
+
+def _serving(state: State) -> dict[tuple[str, str, str], list[Server]]:
+    """The processes that capture by stack, mode and source of the mode; the first few of these."""
+    groups: dict[tuple[str, str, str], list[Server]] = {}
+    for server in state.servers.servers:
+        if server.captures:
+            mode = _label(server.mode.in_force or "unknown")
+            labels = (stack_id(server.stack), mode, f"servers: {server.mode.source}")
+            if labels in groups or len(groups) < MAX_GROUPS:
+                groups.setdefault(labels, []).append(server)
+    return groups
 
 
 def _copies(state: State) -> Iterator[Metric]:
@@ -223,7 +265,8 @@ def _add(
 
 
 def _stacks(state: State) -> list[Stack]:
-    return [report.stack for report in state.reports.values()]
+    serving = [servers[0].stack for servers in _serving(state).values()]
+    return [*(report.stack for report in state.reports.values()), *serving]
 
 
 def _by_stack(state: State) -> dict[str, Report]:

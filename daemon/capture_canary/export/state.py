@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from capture_canary.model import Capture, Evidence, Report, Stack
+from capture_canary.stack.servers import Servers
 
 FailureReason = Literal["start", "timeout", "child", "tracer_blind", "too_little", "other"]
 """Why a probe ended without a verdict: it could not start, hung, died or wrote nonsense, could not count copies, or
@@ -43,6 +44,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Where verdicts are to come from: each is `unknown` until the first has come."""
     reports: dict[Evidence, Report] = {}
     """The last of each."""
+    servers: Servers = Servers()
+    """What serves on this node."""
+    about_servers: bool | None = None
+    """Whether what a probe of ours finds holds for them."""
     totals: Totals = Totals()
     last_run: float | None = None
     """End of the last probe, Unix time."""

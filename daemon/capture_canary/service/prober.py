@@ -150,7 +150,7 @@ class Prober:
         if self._stop.is_set():
             self._cancel.request()
         probe = Probe(
-            probe_settings(config, numbers, self._base),
+            probe_settings(config, numbers, self._base, self._board.view.state.servers.servers),
             self._base,
             emulated=attempt.facts.emulated,
             observe=self._observe,

@@ -7,6 +7,8 @@ from capture_canary.gate.model import Rules
 from capture_canary.probe.measure import ProbeSettings
 from capture_canary.probe.messages import Kind
 from capture_canary.schedule import Plan, plan_for
+from capture_canary.stack.exposure import mitigates
+from capture_canary.stack.servers import Server
 
 MB = 1 << 20
 
@@ -30,11 +32,14 @@ def gate_rules(config: Config) -> Rules:
 
 
 def probe_settings(
-    config: Config, devices: tuple[int, ...], environ: Mapping[str, str]
+    config: Config,
+    devices: tuple[int, ...],
+    environ: Mapping[str, str],
+    servers: tuple[Server, ...] = (),
 ) -> ProbeSettings:
     """Return what to probe, on these NPUs (numbered as the runtime sees them in this container)."""
     probe = config.probe
-    mode, source = configured_mode(config, environ)
+    mode, source = configured_mode(config, environ, servers)
     return ProbeSettings(
         workload=probe.workload,
         devices=devices,
@@ -53,8 +58,16 @@ def probe_settings(
     )
 
 
-def configured_mode(config: Config, environ: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the expansion mode that a probe measures, and who said so."""
+def configured_mode(
+    config: Config, environ: Mapping[str, str], servers: tuple[Server, ...] = ()
+) -> tuple[str | None, str]:
+    """Return the expansion mode that a probe measures, and who said so: the node's servers, if they tell."""
+    told = [one.mode for one in servers if one.captures and one.mode.source != "unknown"]
+    if told:
+        # Of several modes the one that is least safe: a probe is to find what may be wrong.
+        worst = min(told, key=lambda mode: (mitigates(mode.in_force), mode.in_force or ""))
+        several = " (of several modes)" if len({mode.in_force for mode in told}) > 1 else ""
+        return worst.set_to, f"servers: {worst.source}{several}"
     if config.probe.expansion_mode:
         return config.probe.expansion_mode, "probe.expansion_mode"
     if mode := environ.get("HCCL_OP_EXPANSION_MODE"):

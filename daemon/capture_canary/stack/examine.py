@@ -1,6 +1,6 @@
 """Looks into one serving process: its container, environment, installed versions and expansion mode."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 
 from capture_canary.model import Fact, Stack
@@ -26,8 +26,16 @@ _OFF = Environment(values={}, complete=False)
 class Examiner:
     """For the length of one look: what processes of one container share is read once."""
 
-    def __init__(self, proc: str, *, inspect: bool, soc: str | None) -> None:
-        """Args: where processes are, whether to look into them, the node's SoC."""
+    def __init__(
+        self,
+        proc: str,
+        *,
+        inspect: bool,
+        soc: str | None,
+        told: Mapping[str, Environment] | None = None,
+    ) -> None:
+        """Args: where processes are, whether to look into them, the node's SoC, containers' variables."""
+        self._told = told or {}
         self._proc = proc
         self._inspect = inspect
         self._soc = soc
@@ -43,6 +51,8 @@ class Examiner:
         except OSError:
             return None
         said, options = self._environments(folder, container, argv, unseen)
+        if container and container.id in self._told:
+            said.append(Said("container", self._told[container.id]))
         environment = said[0].environment if said else _OFF
         stack = self._stack(folder, argv, environment, unseen) if self._inspect else {}
         stack = {**stack, **_called(traced)}

@@ -1,12 +1,14 @@
 """Finds the processes that serve on this node: by command line, by NPUs held, by trace."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from capture_canary.identity import boot_id
 from capture_canary.stack.devices import opened_by
+from capture_canary.stack.environ import Environment
 from capture_canary.stack.examine import Examiner
 from capture_canary.stack.patience import Patience
 from capture_canary.stack.proc import ProcessFolder
@@ -48,6 +50,7 @@ class Finder:
         nodes: Mapping[int, int],
         soc: str | None,
         traces: Mapping[tuple[int, int], ProcessFacts] | None = None,
+        told: Mapping[str, Environment] | None = None,
     ) -> Servers:
         """Return what serves here.
 
@@ -55,6 +58,7 @@ class Finder:
             nodes: N and device number of the node's /dev/davinciN.
             soc: name or family of its SoC.
             traces: of traced processes by inner pid and start time.
+            told: variables of containers by their id, as somebody else told them.
         """
         by_number = {number: n for n, number in nodes.items()}
         known = traces or {}
@@ -71,7 +75,7 @@ class Finder:
             if glance and (glance.serves or glance.npus or glance.traced)
         }
         wanted = dict(sorted(found.items())[:MAX_SERVERS])
-        examiner = Examiner(self._proc, inspect=self._inspect, soc=soc)
+        examiner = Examiner(self._proc, inspect=self._inspect, soc=soc, told=told)
         servers, lost = self._looks.each(
             wanted, lambda pid: examiner.examine(pid, wanted[pid].argv, wanted[pid].traced)
         )
@@ -127,6 +131,18 @@ class Finder:
         if left_out:
             said.append(f"{left_out} further serving processes: more than {MAX_SERVERS}")
         return tuple(said)
+
+
+def traced(
+    facts: Iterable[ProcessFacts | None],
+) -> dict[tuple[int, int], ProcessFacts]:
+    """Return what traces say of processes by inner pid and start time, as `Finder.look` takes it."""
+    own_boot = boot_id()
+    return {
+        (one.pid, one.start_time): one
+        for one in facts
+        if one is not None and one.boot_id == own_boot
+    }
 
 
 def _found_by(glance: Glance) -> tuple[FoundBy, ...]:

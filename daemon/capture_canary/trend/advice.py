@@ -1,48 +1,20 @@
-"""What to do about a verdict, in a sentence or two."""
+"""What to do about a verdict, in a sentence or two; the words are in texts.py."""
 
-from capture_canary.model import Cause, Judgement, Report
+from typing import NamedTuple
+
+from capture_canary.model import Impact, Judgement, Report
 from capture_canary.stack import exposure
 from capture_canary.trend.impact import negligible
-
-AIV_WARNING = (
-    "validate AIV with your model first: it can hang models with mixture of experts or fused communication (MC2), "
-    "and only one communicator of a process may use it"
-)
-
-_BY_CAUSE: dict[Cause, str] = {
-    "mode_not_effective": (
-        "Set HCCL_OP_EXPANSION_MODE in the environment that starts the server, before its first collective; look for a "
-        "communicator that overrides it, and on A3 for payloads above the size at which AIV falls back to AI_CPU. "
-        "Or move to CANN 9.1.0 or later."
-    ),
-    "regression": (
-        "Check which hcomm is really loaded (share/info/hcomm/version.info), then report this to the vendor with the "
-        f"output of `capture-canary probe --json`. Meanwhile HCCL_OP_EXPANSION_MODE=AIV may help; {AIV_WARNING}."
-    ),
-    "copies_unattributed": (
-        "Keep the output of `capture-canary probe --json` and compare with CANN 9.1.0 or later; "
-        "do not count on AIV here."
-    ),
-    "other": (
-        "The H2D copies are not it: look for host memory pressure, a growing heap (garbage collection inside the "
-        "capture) or a driver that slows down, and compare with another node of the same image."
-    ),
-    "time_only": (
-        "Let copies be counted (start the server by `capture-canary exec`, or allow the probe its tracer): "
-        "they tell the cause."
-    ),
-    "suspect": (
-        "Let copies be counted (start the server by `capture-canary exec`), or run `capture-canary probe` on free NPUs."
-    ),
-    "tracer_blind": (
-        "See that LD_PRELOAD reaches the process with libcapturetrace.so in it, that no DISABLE file lies in the trace "
-        "folder, and that the process is not statically linked or set-uid."
-    ),
-}
+from capture_canary.trend.texts import Language, text
 
 
 def remedy(
-    judgement: Judgement | Report, *, soc: str | None, mode: str | None, hcomm: str | None = None
+    judgement: Judgement | Report,
+    *,
+    soc: str | None,
+    mode: str | None,
+    hcomm: str | None = None,
+    language: Language = "en",
 ) -> str:
     """Return what an operator can do; an empty text where there is nothing to do.
 
@@ -51,26 +23,81 @@ def remedy(
         soc: name or family of the SoC.
         mode: the expansion mode in force.
         hcomm: its version.
+        language: of the text.
     """
     if judgement.verdict == "healthy":
         return ""
     if judgement.verdict == "mitigated":
-        return f"Keep {mode or 'the expansion mode'} until CANN is 9.1.0 or later."
+        return text("keep", language, mode=mode or "HCCL_OP_EXPANSION_MODE")
     if judgement.cause == "aicpu_resource_list":
-        return _resource_list(judgement, soc=soc, mode=mode)
+        return _resource_list(judgement, soc=soc, mode=mode, language=language)
     if judgement.cause is not None:
-        return _BY_CAUSE[judgement.cause]
-    said = f" (hcomm {hcomm})" if hcomm else ""
-    return f"Remove what kept the measurement from its end, then probe again; until then nothing is known{said}."
+        return text(judgement.cause, language, aiv_warning=text("aiv_warning", language))
+    return text("probe_again", language, hcomm=f" (hcomm {hcomm})" if hcomm else "")
 
 
-def _resource_list(judgement: Judgement | Report, *, soc: str | None, mode: str | None) -> str:
+def _resource_list(
+    judgement: Judgement | Report, *, soc: str | None, mode: str | None, language: Language
+) -> str:
     """The fix is a newer CANN; what helps until then depends on the SoC."""
     if negligible(judgement.impact):
-        return (
-            "Move to CANN 9.1.0 or later when it suits: at the measured size a load hardly notices."
-        )
+        return text("when_it_suits", language)
+    return _way_out(soc=soc, mode=mode, language=language)
+
+
+def _way_out(*, soc: str | None, mode: str | None, language: Language) -> str:
     default = exposure.default_mode(soc)
     if exposure.mitigates(default) and not exposure.mitigates(mode):
-        return f"Unset HCCL_OP_EXPANSION_MODE ({mode}): the default here is {default}. Or move to CANN 9.1.0 or later."
-    return f"Move to CANN 9.1.0 or later, or set HCCL_OP_EXPANSION_MODE=AIV; {AIV_WARNING}."
+        return text("unset", language, mode=mode, default=default)
+    return text("upgrade_or_aiv", language, aiv_warning=text("aiv_warning", language))
+
+
+class Serving(NamedTuple):
+    """What is known of a server before anything is measured."""
+
+    who: str
+    expected: str
+    """`will degrade`, `mitigated`, `not exposed` or `unknown`."""
+    reason: str
+    hcomm: str | None
+    soc: str | None
+    mode: str | None
+    deterministic: bool
+    several_communicators: bool
+
+
+def for_server(server: Serving, impact: Impact | None, language: Language = "en") -> str:
+    """Return one paragraph about a server, from its own facts; an empty text where all is well.
+
+    Args:
+        server: the server.
+        impact: what a measurement on this node found that a load loses, where there was one.
+        language: of the text.
+    """
+    facts = {"who": server.who, "hcomm": server.hcomm, "soc": server.soc, "mode": server.mode}
+    if server.expected == "not exposed":
+        return ""
+    if server.expected == "unknown":
+        return text("expect_unknown", language, who=server.who, why=server.reason)
+    if server.expected == "mitigated":
+        return f"{text('expect_mitigated', language, **facts)} {text('keep', language, mode=server.mode)}"
+    reasons = [
+        text(key, language)
+        for key, holds in (
+            ("deterministic", server.deterministic),
+            ("several_communicators", server.several_communicators),
+        )
+        if holds
+    ]
+    if reasons:
+        remedy = text("upgrade_no_aiv", language, why="; ".join(reasons))
+    else:
+        remedy = _way_out(soc=server.soc, mode=server.mode, language=language)
+    return " ".join([text("expect_degrade", language, **facts), remedy, _saves(impact, language)])
+
+
+def _saves(impact: Impact | None, language: Language) -> str:
+    if impact is None or impact.seconds_per_load is None:
+        return text("saves_unknown", language)
+    seconds = f"{impact.seconds_per_load:.3g}"
+    return text("saves", language, seconds=seconds, graphs=impact.graphs)

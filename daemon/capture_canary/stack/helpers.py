@@ -1,0 +1,131 @@
+"""Asks others for what /proc does not tell: the Docker Engine for variables, the kubelet for pods.
+
+Both are asked in a child process, so that neither their libraries nor their silence are ours; each only where the
+operator opted in.
+"""
+
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from capture_canary.stack import environ
+from capture_canary.stack.command import Command, CommandError
+from capture_canary.stack.environ import Environment
+from capture_canary.stack.npus import printable
+from capture_canary.stack.processes import Finder
+from capture_canary.stack.servers import Pod, Server, Servers
+from capture_canary.trace.header import ProcessFacts
+
+DEADLINE = 10.0
+MAX_OUTPUT = 1 << 20
+MAX_CONTAINERS = 64
+
+
+class Answer(msgspec.Struct):
+    """What a child prints: one of the two."""
+
+    environments: dict[str, dict[str, str]] = {}
+    """Allowed variables by container id."""
+    pods: list["PodOfDevices"] = []
+    error: str | None = None
+
+
+class PodOfDevices(msgspec.Struct):
+    """A pod and the devices that the kubelet gave it."""
+
+    namespace: str
+    name: str
+    devices: list[int]
+    """N of each /dev/davinciN."""
+
+
+class Helpers:
+    """Whom to ask; nobody where neither socket is named."""
+
+    def __init__(self, *, docker: Path | None = None, kubelet: Path | None = None) -> None:
+        """Args: the sockets."""
+        self._docker = docker
+        self._kubelet = kubelet
+
+    def look(
+        self,
+        finder: Finder,
+        *,
+        nodes: Mapping[int, int],
+        soc: str | None,
+        traces: Mapping[tuple[int, int], ProcessFacts] | None = None,
+    ) -> Servers:
+        """Return what serves here, with what the helpers add."""
+        found = finder.look(nodes=nodes, soc=soc, traces=traces)
+        unseen: list[str] = []
+        silent = {
+            one.container.id
+            for one in found.servers
+            if one.mode.source == "unknown" and one.container
+        }
+        if silent and self._docker:
+            told = self._environments(self._docker, silent, unseen)
+            if told:
+                found = finder.look(nodes=nodes, soc=soc, traces=traces, told=told)
+        elif silent:
+            unseen.append(
+                f"variables of {len(silent)} containers: the Docker Engine may be asked (servers.docker_socket)"
+            )
+        servers = found.servers
+        if self._kubelet and servers:
+            servers = _named(servers, self._pods(self._kubelet, unseen))
+        return msgspec.structs.replace(found, servers=servers, unseen=(*found.unseen, *unseen))
+
+    def _environments(
+        self, socket: Path, ids: Collection[str], unseen: list[str]
+    ) -> dict[str, Environment]:
+        wanted = sorted(ids)[:MAX_CONTAINERS]
+        answer = _ask("docker_child", [str(socket), *wanted])
+        if answer.error:
+            unseen.append(f"variables of containers: {answer.error}")
+        return {
+            number: environ.of_pairs(pairs.items())
+            for number, pairs in answer.environments.items()
+            if number in ids
+        }
+
+    def _pods(self, socket: Path, unseen: list[str]) -> dict[int, PodOfDevices]:
+        answer = _ask("kubelet_child", [str(socket)])
+        if answer.error:
+            unseen.append(f"pods of NPUs: {answer.error}")
+        return {n: pod for pod in answer.pods for n in pod.devices}
+
+
+def _ask(module: str, arguments: list[str]) -> Answer:
+    """Run a child and believe its answer only as far as it has the right form."""
+    argv = [sys.executable, "-m", f"capture_canary.stack.{module}", *arguments]
+    try:
+        code, output = Command(argv, deadline=DEADLINE, limit=MAX_OUTPUT).run()
+        if code == 0:
+            return msgspec.json.decode(output, type=Answer)
+    except CommandError as error:
+        return Answer(error=printable(str(error), 200))
+    except msgspec.DecodeError as error:
+        return Answer(error=f"its answer makes no sense ({error})")
+    last = output.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return Answer(error=printable(last, 200) or f"exit code {code}")
+
+
+def _named(servers: tuple[Server, ...], pods: Mapping[int, PodOfDevices]) -> tuple[Server, ...]:
+    """The servers, with the pod's name where the kubelet said whose an NPU is."""
+    named = []
+    for one in servers:
+        pod = next((pods[n] for n in one.npus if n in pods), None)
+        if pod is not None:
+            uid = one.pod.uid if one.pod else None
+            found = Pod(
+                uid=uid,
+                name=printable(pod.name, 253),
+                namespace=printable(pod.namespace, 253),
+                source="kubelet",
+            )
+            one = msgspec.structs.replace(one, pod=found)  # noqa: PLW2901  # the same server, named
+        named.append(one)
+    return tuple(named)
