@@ -27,6 +27,8 @@ Cause = Literal[
     "tracer_blind",
 ]
 Evidence = Literal["probe", "trace", "log"]
+TimeDecision = Literal["grows", "flat", "open", "unfit"]
+"""Of time alone: above the floor, not above it, undecided, or not to be judged."""
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -53,6 +55,8 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     outcome: Outcome = "ok"
     ambiguous: bool = False
     """Other captures of the process overlapped and the copies could not be told apart."""
+    control_seconds: float | None = None
+    """Time of a control capture made just before, of as many nodes without a collective, s; None without one."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +121,41 @@ Stack = dict[str, Fact]
 """What runs here, by name: cann, hcomm, hccl, runtime, driver, soc, torch_npu, vllm, …"""
 
 
+class TimeTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a series' times say, and what that rests on (docs/statistics.md)."""
+
+    decision: TimeDecision
+    reason: str
+    series: int
+    """Index in the report."""
+    statistic: float
+    """Logarithm of the evidence for growth above the floor."""
+    bound: float
+    """Statistic from which growth is believed: log(1/alpha)."""
+    n: int
+    """Captures that took part."""
+    units: int
+    """Values judged: rounds, or as many as make three captures."""
+    dropped: int
+    """Captures after warm-up that could not be used."""
+    alpha: float
+    """This series' share of the verdict's chance to call noise a growth."""
+    beta: float
+    """Chance to call a growth worth finding none."""
+    alpha_empirical: float
+    """Upper bound (95 %) of false alarms a series that our own corpus of noise proves."""
+    floor: float
+    """Growth, s per capture, up to which there is none to speak of."""
+    noise: float | None
+    """Deviation of one capture's time, s."""
+    autocorrelation: float | None
+    """Of a unit with the next."""
+    paired: bool
+    """Control captures were made; without, time alone never convicts."""
+    growth: Estimate | None
+    """Seconds per capture, relative to the controls, with a 95 % interval."""
+
+
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict with what it rests on."""
 
@@ -127,6 +166,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     impact: Impact | None
     matches_law: bool | None
     growth: Growth
+    time: TimeTest | None = None
+    """What time alone says, of the series that says most."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,3 +187,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     control: int | None
     """Copies that the eager positive control made; None where it did not run."""
     series: list[Series]
+    time: TimeTest | None = None
+    """What time alone says, of the series that says most."""
+    seed: int | None = None
+    """Seed of the order of sizes within rounds; None where they came in the order given."""

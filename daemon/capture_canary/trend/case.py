@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from statistics import median
 
 import msgspec
 
-from capture_canary.model import ArmName, Estimate, Evidence, GraphsFate, Series
+from capture_canary.model import ArmName, Evidence, GraphsFate, Series, TimeTest
 from capture_canary.stack import exposure, versions
-from capture_canary.trend import growth
+from capture_canary.trend import growth, timed
 
 Kind = tuple[str, GraphsFate]
 """Collective and fate of its graphs."""
@@ -23,9 +22,6 @@ PROBE_KINDS: tuple[Kind, ...] = (
 
 MIN_CAPTURES = 3
 """The first is set-up; the step between the next two decides."""
-
-TIME_ALPHA = 1e-6
-"""Chance of one verdict to call noise a growth of time, over all its series."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -95,22 +91,30 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return None if not fits or None in fits else all(fits)
 
     @cached_property
-    def time_growth(self) -> Estimate | None:
-        """The growth of time of the worst series whose lower bound is above the floor.
-
-        The bounds are those of a verdict, not of a report: one false alarm in a million over all series together.
-        """
-        found = [
-            estimate
-            for one in self.own
-            if (estimate := growth.seconds_growth(one, alpha=TIME_ALPHA / len(self.own)))
-            and estimate.lower > self._floor(one)
+    def time(self) -> TimeTest | None:
+        """What time alone says of the servers' mode: of its series that grow the surest one, else of all the nearest."""
+        alpha = timed.alpha_each(len(self.own), kinds=len(self.kinds), ranks=self.ranks)
+        tests = [
+            timed.examine(
+                one,
+                index=index,
+                alpha=alpha,
+                floor_seconds=self.floor_seconds,
+                floor_ratio=self.floor_ratio,
+            )
+            for index, one in enumerate(self.series)
+            if one.arm == "as_configured"
         ]
-        return max(found, key=lambda estimate: estimate.lower, default=None)
+        return max(
+            tests,
+            key=lambda test: (test.decision == "grows", test.paired, test.statistic),
+            default=None,
+        )
 
-    def _floor(self, series: Series) -> float:
-        typical = median(capture.seconds for capture in growth.judged(series))
-        return max(self.floor_seconds, self.floor_ratio * typical)
+    @property
+    def time_growth(self) -> TimeTest | None:
+        """The same where time grows, for all that can be told without counted copies."""
+        return self.time if self.time and self.time.decision == "grows" else None
 
     def missing_ranks(self) -> list[int]:
         """Return the ranks of which no capture under the servers' mode has arrived."""

@@ -12,6 +12,7 @@ def report_of(
     stack: Stack,
     control: int | None,
     series: list[Series],
+    seed: int | None = None,
 ) -> Report:
     """Return the report of a judgement, with what it rests on."""
     return Report(
@@ -27,4 +28,6 @@ def report_of(
         stack=stack,
         control=control,
         series=series,
+        time=judgement.time,
+        seed=seed,
     )

@@ -3,7 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from capture_canary.model import ArmName, Cause, Evidence, Judgement, Series, VerdictName
+from capture_canary.model import (
+    ArmName,
+    Cause,
+    Evidence,
+    Judgement,
+    Series,
+    TimeTest,
+    VerdictName,
+)
 from capture_canary.stack.exposure import mitigates
 from capture_canary.trend import growth
 from capture_canary.trend.case import Case, kinds_of
@@ -91,6 +99,7 @@ def judge(
         else None,
         matches_law=case.matches_law,
         growth=growth.worst(series),
+        time=case.time,
     )
 
 
@@ -178,35 +187,38 @@ def copies_unattributed(case: Case) -> Finding | None:
 
 
 def other_growth(case: Case) -> Finding | None:
-    """Row 7: time grows, copies do not."""
-    if case.time_growth is None or not case.flat("as_configured", case.kinds):
+    """Row 7: time grows beside flat controls, copies do not."""
+    grown = case.time_growth
+    if grown is None or not grown.paired or not case.flat("as_configured", case.kinds):
         return None
-    return Finding("degraded", "other", f"{_seconds(case)}, while the H2D copies stay the same")
+    return Finding("degraded", "other", f"{_seconds(grown)}, while the H2D copies stay the same")
 
 
 def time_only(case: Case) -> Finding | None:
-    """Row 8: time grows, copies were not counted, and an earlier probe found the same."""
-    if case.time_growth is None or case.copies_expected or case.evidence == "log":
+    """Row 8: time grows beside flat controls, copies were not counted, and an earlier probe found the same."""
+    grown = case.time_growth
+    if grown is None or not grown.paired or case.copies_expected or case.evidence == "log":
         return None
     if case.repeated_after is None or case.repeated_after < REPEAT_SECONDS:
         return None
     return Finding(
         "degraded",
         "time_only",
-        f"{_seconds(case)}, as {case.repeated_after / 3600:.1f} h ago; copies were not counted",
+        f"{_seconds(grown)}, as {case.repeated_after / 3600:.1f} h ago; copies were not counted",
     )
 
 
 def suspect(case: Case) -> Finding | None:
     """Row 9: time rises, and that is all that is known."""
-    if case.time_growth is None:
+    grown = case.time_growth
+    if grown is None:
         return None
-    return Finding(
-        "unknown",
-        "suspect",
-        f"{_seconds(case)}; without counted copies that is a suspicion, and becomes a verdict when a probe "
-        "an hour later finds it again",
+    why = (
+        "without counted copies that is a suspicion, and becomes a verdict when a probe an hour later finds it again"
+        if grown.paired
+        else "without control captures beside, a machine that slows down looks the same"
     )
+    return Finding("unknown", "suspect", f"{_seconds(grown)}; {why}")
 
 
 def mitigated(case: Case) -> Finding | None:
@@ -253,8 +265,11 @@ def too_little(case: Case) -> Finding:
     if failure:
         return Finding("unknown", None, f"the measurement ended early: {failure}")
     if not case.copies_expected or case.evidence == "log":
+        said = f"; {case.time.reason}" if case.time else ""
         return Finding(
-            "unknown", None, "H2D copies were not counted, and flat times alone do not prove health"
+            "unknown",
+            None,
+            f"H2D copies were not counted, and flat times alone do not prove health{said}",
         )
     gaps = case.shortfalls("as_configured", case.kinds) or ["nothing was captured"]
     more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
@@ -307,11 +322,11 @@ def _copies(case: Case) -> str:
     )
 
 
-def _seconds(case: Case) -> str:
-    found = case.time_growth
-    if found is None:
+def _seconds(test: TimeTest) -> str:
+    """The growth of time in words."""
+    if test.growth is None:
         return "captures take longer and longer"
     return (
-        f"each further capture takes {found.estimate * 1e3:.3g} ms longer (at least {found.lower * 1e3:.3g} ms, "
-        f"over {found.n} captures)"
+        f"each further capture takes {test.growth.estimate * 1e3:.3g} ms longer (at least "
+        f"{test.growth.lower * 1e3:.3g} ms with 97.5 %, over {test.n} captures)"
     )

@@ -1,0 +1,193 @@
+"""Whether the time of a series' captures grows: a sequential test, both ways, truncated; and the evidence it leaves."""
+
+import math
+from collections.abc import Collection, Sequence
+from statistics import fmean, median
+
+from capture_canary.model import Capture, Estimate, Series, TimeDecision, TimeTest
+from capture_canary.trend import slope
+from capture_canary.trend.sequential import MAX_VALUES, Evidence
+from capture_canary.trend.units import Unit, Units
+
+ALPHA = 1e-6
+"""Chance of one verdict of a node to call noise a growth of time, over all its series."""
+BETA = 1e-2
+"""Chance to call a growth of `WORTH` floors none."""
+WORTH = 2.0
+"""Growths below the floor are none; those of this many floors are found but for beta; between, either may be said."""
+MEMORY = 0.25
+"""Share of the last unit that is taken off each: what remains of AR(1) noise with rho 0.6 then pulls back, if anywhere."""
+EMPIRICAL_BOUND = 1e-3
+"""False alarms a series, at most, by our own corpus (95 %); bench/statistics makes it, docs/statistics.md shows it."""
+_CORRELATED = 0.4
+_SURE = 2.33
+_FEW = 20
+_REPORT_ALPHA = 0.025
+
+
+class SeriesTest:
+    """Tests one series while its captures come in."""
+
+    def __init__(
+        self,
+        shapes: Collection[int],
+        *,
+        floor_seconds: float,
+        floor_ratio: float,
+        alpha: float = ALPHA,
+        beta: float = BETA,
+        worth_seconds: float | None = None,
+    ) -> None:
+        """Begin. `alpha` is this series' share; `worth_seconds`, a growth to be found, is `WORTH` floors by default."""
+        self.units = Units(shapes)
+        self.floor = floor_seconds
+        self._ratio = floor_ratio
+        self._worth = worth_seconds
+        self._alpha, self._beta = alpha, beta
+        self._bounds = (math.log(1 / alpha), math.log(1 / beta))
+        self._rises, self._lags = Evidence(), Evidence()
+        self._last: Unit | None = None
+        self._found: TimeDecision = "open"
+
+    def add(self, capture: Capture) -> None:
+        """Take the next capture of the series."""
+        unit = self.units.add(capture)
+        if unit is None or len(self.units.units) > MAX_VALUES + 1:
+            return
+        if self._last is None:
+            self.floor = max(self.floor, self._ratio * unit.seconds)
+        else:
+            self._judge(self._last, unit)
+        self._last = unit
+
+    def _judge(self, last: Unit, unit: Unit) -> None:
+        seconds, at = (
+            new - MEMORY * old for new, old in ((unit.seconds, last.seconds), (unit.at, last.at))
+        )
+        worth = WORTH * self.floor if self._worth is None else self._worth
+        self._rises.add(seconds - self.floor * at)
+        self._lags.add(worth * at - seconds)
+        if self._found != "grows" and self._rises.statistic >= self._bounds[0]:
+            self._found = "grows"
+        elif self._found == "open" and self._lags.statistic >= self._bounds[1]:
+            self._found = "flat"
+
+    @property
+    def decision(self) -> TimeDecision:
+        """What can be said so far."""
+        return "unfit" if self._flaw() else self._found
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether further captures would not be looked at."""
+        return len(self.units.units) > MAX_VALUES
+
+    def result(self, series: int) -> TimeTest:
+        """Return the decision with the evidence; `series` is the index in the report."""
+        units = self.units
+        return TimeTest(
+            decision=self.decision,
+            reason=self._flaw() or self._why(),
+            series=series,
+            statistic=self._rises.statistic,
+            bound=self._bounds[0],
+            n=units.used,
+            units=len(units.units),
+            dropped=units.dropped,
+            alpha=self._alpha,
+            beta=self._beta,
+            alpha_empirical=EMPIRICAL_BOUND,
+            floor=self.floor,
+            noise=noise(units.units, units.used),
+            autocorrelation=autocorrelation(units.units),
+            paired=bool(units.paired),
+            growth=_growth(units.units),
+        )
+
+    def _flaw(self) -> str | None:
+        if self.units.flaw:
+            return self.units.flaw
+        count = len(self.units.units)
+        if self._found == "grows" and count >= _FEW:
+            found = autocorrelation(self.units.units)
+            if found is not None and found > _CORRELATED + _SURE / math.sqrt(count):
+                return f"the noise remembers too much (autocorrelation {found:.2f} from round to round)"
+        return None
+
+    def _why(self) -> str:
+        units, floor = len(self.units.units), f"{self.floor * 1e3:.3g} ms a capture"
+        if self._found == "grows":
+            return f"time grows by more than {floor}"
+        if self._found == "flat":
+            return f"time does not grow by {WORTH:g} times {floor} or more"
+        if units < 2:  # noqa: PLR2004 - a rise takes two
+            return "sizes were not captured again and again"
+        return f"undecided after {units} rounds"
+
+
+def alpha_each(series: int, *, kinds: int, ranks: int) -> float:
+    """Return each series' share of a verdict's alpha: all that are planned share alike, whether they come or not."""
+    return ALPHA / max(1, series, kinds * ranks)
+
+
+def examine(
+    series: Series, *, index: int, alpha: float, floor_seconds: float, floor_ratio: float
+) -> TimeTest:
+    """Test a whole series and return what its times say; its captures may come in any order."""
+    captures = sorted(
+        {capture.order: capture for capture in series.captures}.values(), key=lambda c: c.order
+    )
+    test = SeriesTest(
+        {capture.shape for capture in captures},
+        floor_seconds=floor_seconds,
+        floor_ratio=floor_ratio,
+        alpha=alpha,
+    )
+    for capture in captures:
+        test.add(capture)
+    return test.result(index)
+
+
+def noise(units: Sequence[Unit], captures: int) -> float | None:
+    """Return the deviation of one capture's time, s, from how units differ from the next: robust, free of the trend."""
+    steps = [b.seconds - a.seconds for a, b in zip(units, units[1:], strict=False)]
+    if len(steps) < 2:  # noqa: PLR2004 - a deviation takes two
+        return None
+    middle = median(steps)
+    off = median(abs(step - middle) for step in steps)
+    return 1.4826 * off / math.sqrt(2) * math.sqrt(captures / len(units))
+
+
+def autocorrelation(units: Sequence[Unit]) -> float | None:
+    """Return the correlation of a unit with the next, about a line through either half: a jump or bend is no memory."""
+    half = len(units) // 2
+    if half < 4:  # noqa: PLR2004 - two points lie on their line
+        return None
+    left = _residuals(units[:half]) + _residuals(units[half:])
+    power = math.fsum(value * value for value in left)
+    scale = max(abs(unit.seconds) for unit in units)
+    if power <= len(units) * (1e-9 * scale) ** 2:  # nothing but rounding
+        return 0.0
+    return math.fsum(a * b for a, b in zip(left, left[1:], strict=False)) / power
+
+
+def _residuals(units: Sequence[Unit]) -> list[float]:
+    at, level = fmean(u.at for u in units), fmean(u.seconds for u in units)
+    width = math.fsum((u.at - at) ** 2 for u in units)
+    rise = math.fsum((u.at - at) * (u.seconds - level) for u in units) / width
+    return [u.seconds - level - rise * (u.at - at) for u in units]
+
+
+def _growth(units: Sequence[Unit]) -> Estimate | None:
+    found = slope.theil_sen(
+        [[(unit.at, unit.seconds) for unit in units[: MAX_VALUES + 1]]], alpha=_REPORT_ALPHA
+    )
+    if found is None:
+        return None
+    return Estimate(
+        estimate=found.estimate,
+        lower=found.lower,
+        upper=found.upper,
+        n=found.n,
+        method="theil-sen of rounds",
+    )
