@@ -11,6 +11,7 @@ STANDARD = {
     "functools",
     "itertools",
     "math",
+    "operator",
     "msgspec",
     "re",
     "statistics",

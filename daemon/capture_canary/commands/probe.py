@@ -61,6 +61,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="capture on where the verdict is known already"
     )
     parser.add_argument(
+        "--no-preload",
+        action="store_false",
+        dest="preload",
+        help="count no copies: time alone decides, in more captures (docs/statistics.md)",
+    )
+    parser.add_argument(
         "--budget",
         type=_seconds,
         metavar="SECONDS",
@@ -133,6 +139,7 @@ def _settings(args: argparse.Namespace) -> ProbeSettings:
         mode_source="HCCL_OP_EXPANSION_MODE" if mode else DEFAULTS.mode_source,
         budget_seconds=args.budget,
         full=args.full,
+        preload=args.preload,
     )
 
 

@@ -142,6 +142,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "the daemon's environment.",
         ),
     ] = None
+    preload: Annotated[
+        bool,
+        about(
+            "Count copies, by a tracer preloaded into the probe's own processes. Without, time alone decides: more "
+            "captures, and `degraded` only once two probes an hour apart agree.",
+        ),
+    ] = True
     attribute: Annotated[
         bool,
         about(

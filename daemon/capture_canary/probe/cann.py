@@ -16,6 +16,7 @@ _NOT_SET = 0xFFFFFFFF
 _FP32, _SUM = 4, 0  # HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM
 _MALLOC_NORMAL_ONLY = 2  # ACL_MEM_MALLOC_NORMAL_ONLY
 _CAPTURE_GLOBAL = 0  # ACL_MODEL_RI_CAPTURE_MODE_GLOBAL, torch.npu.graph's default
+_DEVICE_TO_DEVICE = 3  # ACL_MEMCPY_DEVICE_TO_DEVICE
 _VERSION_BYTES = 128  # ACL_PKG_VERSION_MAX_SIZE
 EXPANSION_AI_CPU = 2  # HcclCommConfig.hcclOpExpansionMode
 PACKAGES = ("runtime", "hcomm", "hccl")
@@ -124,6 +125,26 @@ class Cann:
     def free(self, pointer: ctypes.c_void_p) -> None:
         """Give HBM back."""
         self._call(self._acl, "aclrtFree", pointer)
+
+    def copy_on_device(
+        self,
+        to: ctypes.c_void_p,
+        source: ctypes.c_void_p,
+        size: int,
+        stream: ctypes.c_void_p,
+    ) -> None:
+        """Put a copy of `size` bytes within the NPU on a stream."""
+        bytes_ = ctypes.c_size_t(size)
+        self._call(
+            self._acl,
+            "aclrtMemcpyAsync",
+            to,
+            bytes_,
+            source,
+            bytes_,
+            _DEVICE_TO_DEVICE,
+            stream,
+        )
 
     def create_stream(self) -> ctypes.c_void_p:
         """Return a new stream on the current NPU."""

@@ -1,58 +1,27 @@
 """One probe from its first arm to its report: which arms run, when each may end, what the records come to."""
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from capture_canary.model import ArmName, Capture, Fact, GraphsFate, Report, Series, Stack
+from capture_canary.model import ArmName, Fact, Report, Series, Stack
+from capture_canary.probe.arm import Arm
 from capture_canary.probe.cancel import Cancel
-from capture_canary.probe.messages import Captured, Collective, Control, Kind, Record, Spec, Started
-from capture_canary.probe.plan import plan
+from capture_canary.probe.messages import Kind, Record, Spec, Started
 from capture_canary.probe.runner import FailureKind, run_arm
+from capture_canary.probe.settings import ProbeSettings, by_time
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import effective_mode
 from capture_canary.trend import stop, verdict
 from capture_canary.trend.report import report_of
 
-COLLECTIVES: tuple[Collective, ...] = ("AllReduce", "AllGather")
-FATES: tuple[GraphsFate, ...] = ("destroyed", "kept")
-TWO = 2
-ALL_KINDS = tuple(Kind(collective=c, graphs=g) for c in COLLECTIVES for g in FATES)
+__all__ = ["ArmStarted", "Observer", "Probe", "ProbeSettings"]
+
 UNKNOWN = Fact(value=None, source="nothing")
 MODE_OF_ARM: dict[ArmName, str] = {"aiv": "AIV", "ai_cpu": "AI_CPU"}
-
-
-class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a probe captures, and within which bounds."""
-
-    workload: str = "acl"
-    devices: tuple[int, ...] = (0, 1)
-    """NPUs, one a rank, as the runtime numbers them here. HCCL's AICPU path needs two ranks or more."""
-    collectives: int = 16
-    """Collectives a graph: with k = 16 and one peer each capture makes 256 copies more than the one before."""
-    rounds: int = 4
-    shapes: tuple[int, ...] = (256, 1024, 4096)
-    """Elements (fp32) of a payload: as small as in decoding, where AIV stays in force on A3."""
-    kinds: tuple[Kind, ...] = ALL_KINDS
-    arms: tuple[ArmName, ...] | None = None
-    """Arms to run; None: `as_configured`, then the one that attributes what it shows."""
-    mode: str | None = None
-    """The expansion mode of `as_configured`; None: HCCL's own default."""
-    mode_source: str = "default of the SoC"
-    budget_seconds: float = 60.0
-    """Deadline of the whole probe."""
-    buffer_mb: int = 1
-    """HBM of each of a communicator's two buffers, MB: HCCL's least."""
-    graphs_per_load: int = 35
-    """Graphs that the impact is projected to: the capture sizes of a usual vLLM start."""
-    collectives_per_graph: int = 129
-    """Collectives in each of those: a model of 64 layers has two a layer and one for its embedding."""
-    floor_seconds: float = verdict.FLOOR_SECONDS
-    floor_ratio: float = verdict.FLOOR_RATIO
-    full: bool = False
-    """Run every series to its end, where a verdict is known before."""
 
 
 class ArmStarted(msgspec.Struct, frozen=True):
@@ -65,67 +34,8 @@ class ArmStarted(msgspec.Struct, frozen=True):
 
 
 Observer = Callable[[ArmStarted | Record], None]
-
-
-class _Arm:
-    """One arm's records, put into series while they arrive."""
-
-    def __init__(self, name: ArmName, mode: str | None, settings: ProbeSettings) -> None:
-        self.name: ArmName = name
-        self.mode = mode
-        self.settings = settings
-        self.started: dict[int, Started] = {}
-        self.control: dict[int, int | None] = {}
-        self.failure: str | None = None
-        self._mode_seen: str | None = None
-        self._captures: dict[tuple[int, int], list[Capture]] = {}
-
-    def take(self, record: Record) -> None:
-        match record:
-            case Started():
-                self.started[record.rank] = record
-            case Control():
-                self.control[record.rank] = record.copies
-            case Captured():
-                self._mode_seen = record.mode or self._mode_seen
-                self._captures.setdefault((record.series, record.rank), []).append(record.capture)
-
-    def series(self) -> list[Series]:
-        return [
-            Series(
-                arm=self.name,
-                mode=self._mode_seen or self.mode,
-                collective=self.settings.kinds[kind].collective,
-                graphs=self.settings.kinds[kind].graphs,
-                collectives=self.settings.collectives,
-                rank=rank,
-                device=self.settings.devices[rank],
-                # A ring links two peers, a mesh all; between two ranks both link one.
-                peers=1 if len(self.settings.devices) == TWO else None,
-                captures=captures,
-            )
-            for (kind, rank), captures in sorted(self._captures.items())
-        ]
-
-    def may_end(self, record: Record) -> bool:
-        """Whether no further series of this arm could change the verdict; a series that grows is finished first.
-
-        Its last captures are what the growth of time and the curves are made of, and cost milliseconds.
-        """
-        if self.settings.full or not isinstance(record, Captured):
-            return False
-        kind = self.settings.kinds[record.series]
-        ranks = range(len(self.settings.devices))
-        made = [len(self._captures.get((record.series, rank), ())) for rank in ranks]
-        planned = plan(kind.graphs, rounds=self.settings.rounds, shapes=self.settings.shapes)
-        if min(made) < len([*planned]):
-            return False
-        return stop.decided(
-            self.series(),
-            ranks=len(ranks),
-            arm=self.name,
-            kinds=[(k.collective, k.graphs) for k in self.settings.kinds],
-        )
+Earlier = Callable[[Stack], float | None]
+"""How many seconds ago a probe of this stack found its time growing; None where none did."""
 
 
 class Probe:
@@ -140,9 +50,12 @@ class Probe:
         observe: Observer,
         cancel: Cancel | None = None,
         inherit: tuple[int, ...] = (),
+        earlier: Earlier = lambda _stack: None,
     ) -> None:
         """Prepare; `base` is the environment that names the CANN, the rest is as `run_arm` takes it."""
-        self._settings = settings
+        self._settings = settings if settings.preload else by_time(settings)
+        self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        self._earlier = earlier
         self._base = base
         self._emulated = emulated
         self._observe = observe
@@ -157,7 +70,7 @@ class Probe:
         self.leftover: list[int] = []
         """Processes that could not be ended."""
         self._deadline = time.monotonic() + settings.budget_seconds
-        self._arms: list[_Arm] = []
+        self._arms: list[Arm] = []
 
     def run(self) -> Report:
         """Run the arms that are wanted, and judge."""
@@ -170,7 +83,7 @@ class Probe:
 
     def _run_arm(self, name: ArmName, kinds: tuple[Kind, ...]) -> None:
         mode = MODE_OF_ARM.get(name, self._settings.mode)
-        arm = _Arm(name, mode, msgspec.structs.replace(self._settings, kinds=kinds))
+        arm = Arm(name, mode, msgspec.structs.replace(self._settings, kinds=kinds))
         self._arms.append(arm)
         self._observe(ArmStarted(name, mode, kinds))
 
@@ -190,6 +103,7 @@ class Probe:
             on_record=on_record,
             cancel=self._cancel,
             inherit=self._inherit,
+            preload=self._settings.preload,
         )
         arm.failure = run.failure
         self.failure = run.kind or self.failure
@@ -209,6 +123,7 @@ class Probe:
             collectives=settings.collectives,
             shapes=settings.shapes,
             rounds=settings.rounds,
+            seed=self._seed,
             kinds=kinds,
             buffer_mb=settings.buffer_mb,
             deadline_seconds=seconds,
@@ -270,6 +185,8 @@ class Probe:
             mode_source=settings.mode_source,
             control=control or None,
             arm_failures=self._failures(),
+            copies_expected=settings.preload,
+            repeated_after=None if settings.preload else self._earlier(stack),
             graphs_per_load=settings.graphs_per_load,
             collectives_per_graph=settings.collectives_per_graph,
             floor_seconds=settings.floor_seconds,
@@ -284,4 +201,5 @@ class Probe:
             stack=stack,
             control=min(seen) if seen else None,
             series=series,
+            seed=self._seed,
         )

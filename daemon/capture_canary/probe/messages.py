@@ -40,6 +40,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """HBM that a communicator takes for each of its two buffers, MB."""
     deadline_seconds: float
     """The leader ends its ranks after that, should the runner not."""
+    seed: int | None = None
+    """Of the order of shapes within each round; None: as given."""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):

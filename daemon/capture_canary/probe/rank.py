@@ -92,6 +92,9 @@ class Workload(Protocol):
     def begin(self, kind: Kind, root: bytes) -> None:
         """Make the communicator of a series."""
 
+    def control(self) -> float | None:
+        """Capture a graph of as many nodes without a collective; return its duration (s), None where there is none."""
+
     def capture(self, shape: int) -> tuple[int, float]:
         """Capture a graph; return its begin (monotonic ns) and its duration (s)."""
         ...
@@ -154,6 +157,7 @@ class Rank:
         self.record(Control(rank=self._rank, copies=copies))
 
     def _capture(self, order: MakeCapture) -> None:
+        control = self._workload.control()
         begin_ns, seconds = self._workload.capture(order.shape)
         seen = self._trace.last_capture()
         capture = Capture(
@@ -167,6 +171,7 @@ class Rank:
             copy_seconds=seen.copy_seconds if seen else None,
             collectives=seen.collectives if seen else {},
             ambiguous=seen.ambiguous if seen else False,
+            control_seconds=control,
         )
         self.record(
             Captured(

@@ -67,7 +67,9 @@ class ArmRun(msgspec.Struct, kw_only=True):
     """Processes of it that could not be ended: the NPU may still be held."""
 
 
-def arm_environment(base: Mapping[str, str], *, mode: str | None, work: Path) -> dict[str, str]:
+def arm_environment(
+    base: Mapping[str, str], *, mode: str | None, work: Path, preload: bool = True
+) -> dict[str, str]:
     """Return the child's environment: the CANN of `base`, the arm's mode, and no other HCCL setting.
 
     A probe beside a server must meet neither its ports nor its rank table; CANN's own logs go where they are removed.
@@ -82,12 +84,13 @@ def arm_environment(base: Mapping[str, str], *, mode: str | None, work: Path) ->
         libraries.append(base["LD_LIBRARY_PATH"])
     kept |= {
         "LD_LIBRARY_PATH": ":".join(libraries),
-        "LD_PRELOAD": str(tracer_path()),
         "CAPTURE_CANARY_TRACE_DIR": str(work),
         "ASCEND_PROCESS_LOG_PATH": str(work / "log"),
         "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
         "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
     }
+    if preload:
+        kept["LD_PRELOAD"] = str(tracer_path())
     if mode is not None:
         kept["HCCL_OP_EXPANSION_MODE"] = mode
     return kept
@@ -101,17 +104,20 @@ def run_arm(
     on_record: OnRecord,
     cancel: Cancel | None = None,
     inherit: tuple[int, ...] = (),
+    preload: bool = True,
     command: Sequence[str] = WORKER,
 ) -> ArmRun:
     """Run one arm to its end, its stop or its deadline (`spec.deadline_seconds`).
 
     `cancel`, once requested, gives the child `CANCEL_GRACE` seconds to release its NPUs. `inherit` are descriptors that
     it keeps open, such as the node's lock. `command` is the child, to which the number of the records' descriptor is
-    added.
+    added. Without `preload` its copies are not counted.
     """
     work = Path(tempfile.mkdtemp(prefix="capture-canary-"))
     mark = uuid.uuid4().hex
-    environment = arm_environment(base, mode=mode, work=work) | {children.MARK: mark}
+    environment = arm_environment(base, mode=mode, work=work, preload=preload) | {
+        children.MARK: mark
+    }
     begin = time.monotonic()
     try:
         children.adopt_orphans()

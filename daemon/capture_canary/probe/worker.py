@@ -80,7 +80,10 @@ class Leader:
                 break
             self._all(ranks.BeginSeries(number, self._root()))
             for order, round_, shape in plan(
-                kind.graphs, rounds=self._spec.rounds, shapes=self._spec.shapes
+                kind.graphs,
+                rounds=self._spec.rounds,
+                shapes=self._spec.shapes,
+                seed=self._spec.seed,
             ):
                 if self._wants_stop():
                     break

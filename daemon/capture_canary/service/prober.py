@@ -31,6 +31,7 @@ from capture_canary.service.settings import (
     probe_settings,
     runtime_numbers,
 )
+from capture_canary.service.suspicion import suspected
 from capture_canary.stack import npu_smi
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import family
@@ -156,6 +157,7 @@ class Prober:
             observe=self._observe,
             cancel=self._cancel,
             inherit=(lock.fd,),
+            earlier=lambda stack: suspected(self._store, stack_id(stack), now=time.time()),
         )
         try:
             report = probe.run()

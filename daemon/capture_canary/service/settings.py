@@ -55,6 +55,7 @@ def probe_settings(
         floor_seconds=float(config.verdict.floor_seconds),
         floor_ratio=config.verdict.floor_ratio,
         arms=None if probe.attribute else ("as_configured",),
+        preload=probe.preload,
     )
 
 

@@ -92,7 +92,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def time(self) -> TimeTest | None:
-        """What time alone says of the servers' mode: of its series that grow the surest one, else of all the nearest."""
+        """What time alone says of the servers' mode, by the series that says most."""
         alpha = timed.alpha_each(len(self.own), kinds=len(self.kinds), ranks=self.ranks)
         tests = [
             timed.examine(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from statistics import fmean, median
 
 from capture_canary.model import Capture, Estimate, Series, TimeDecision, TimeTest
@@ -16,7 +17,8 @@ BETA = 1e-2
 WORTH = 2.0
 """Growths below the floor are none; those of this many floors are found but for beta; between, either may be said."""
 MEMORY = 0.25
-"""Share of the last unit that is taken off each: what remains of AR(1) noise with rho 0.6 then pulls back, if anywhere."""
+"""Share of the last unit that is taken off each: what then remains of AR(1) noise (rho 0.6) wanders no further than
+independent noise would."""
 EMPIRICAL_BOUND = 1e-3
 """False alarms a series, at most, by our own corpus (95 %); bench/statistics makes it, docs/statistics.md shows it."""
 _CORRELATED = 0.4
@@ -150,7 +152,7 @@ def examine(
 
 def noise(units: Sequence[Unit], captures: int) -> float | None:
     """Return the deviation of one capture's time, s, from how units differ from the next: robust, free of the trend."""
-    steps = [b.seconds - a.seconds for a, b in zip(units, units[1:], strict=False)]
+    steps = [b.seconds - a.seconds for a, b in pairwise(units)]
     if len(steps) < 2:  # noqa: PLR2004 - a deviation takes two
         return None
     middle = median(steps)
@@ -168,7 +170,7 @@ def autocorrelation(units: Sequence[Unit]) -> float | None:
     scale = max(abs(unit.seconds) for unit in units)
     if power <= len(units) * (1e-9 * scale) ** 2:  # nothing but rounding
         return 0.0
-    return math.fsum(a * b for a, b in zip(left, left[1:], strict=False)) / power
+    return math.fsum(a * b for a, b in pairwise(left)) / power
 
 
 def _residuals(units: Sequence[Unit]) -> list[float]:

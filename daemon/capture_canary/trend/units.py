@@ -1,7 +1,7 @@
 """From captures as they come to the values that time is judged by: one a round, relative to its control captures.
 
-Each round holds every size once, so the sizes' unknown set-up times are the same in each; dividing by controls, captures
-without collectives made beside, takes out what the machine does to both.
+Each round holds every size once, so the sizes' unknown set-up times are the same in each. Dividing by controls, which
+are captures without collectives made beside, takes out what the machine does to both.
 """
 
 import math

@@ -10,6 +10,8 @@ from capture_canary.probe.cann import EXPANSION_AI_CPU, Cann, CannError
 from capture_canary.probe.messages import Kind, Spec
 
 FP32_BYTES = 4
+CONTROLS = 3
+"""Control captures beside each capture."""
 _Pointer = ctypes.c_void_p
 
 
@@ -77,6 +79,23 @@ class AclWorkload:
         }[kind.collective]
         self._put(min(self._spec.shapes))
         self._cann.synchronize(self._stream)
+
+    def control(self) -> float:
+        """Capture copies on the NPU in place of the collectives: what the machine does to captures, it does to these.
+
+        The least of a few: the capture before has left caches cold, the more so the longer it took.
+        """
+        return min(self._one_control() for _ in range(CONTROLS))
+
+    def _one_control(self) -> float:
+        begin_ns = time.monotonic_ns()
+        self._cann.capture_begin(self._stream)
+        for _ in range(self._spec.collectives):
+            self._cann.copy_on_device(self._receive, self._send, FP32_BYTES, self._stream)
+        graph = self._cann.capture_end(self._stream)
+        seconds = (time.monotonic_ns() - begin_ns) / 1e9
+        self._cann.destroy_graph(graph)
+        return seconds
 
     def capture(self, shape: int) -> tuple[int, float]:
         """Capture one graph of the series' collectives."""
