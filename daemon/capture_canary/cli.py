@@ -10,6 +10,7 @@ from capture_canary.exits import USAGE
 COMMANDS = {
     "probe": "measure capture growth once, and say what it means",
     "run": "the daemon: probe on a schedule, export metrics and pages",
+    "doctor": "what this node runs, who gets slower, what could not be seen",
     "exec": "run a command with the tracer preloaded",
     "config": "check, show and describe the settings",
     "history": "what was judged, changed and skipped on this node",

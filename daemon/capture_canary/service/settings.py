@@ -1,14 +1,16 @@
 """From the configuration to the settings of the parts."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from capture_canary.config.model import Config
 from capture_canary.gate.model import Rules
-from capture_canary.probe.measure import ProbeSettings
-from capture_canary.probe.messages import Kind
 from capture_canary.schedule import Plan, plan_for
 from capture_canary.stack.exposure import mitigates
 from capture_canary.stack.servers import Server
+
+if TYPE_CHECKING:
+    from capture_canary.probe.measure import ProbeSettings
 
 MB = 1 << 20
 
@@ -36,8 +38,11 @@ def probe_settings(
     devices: tuple[int, ...],
     environ: Mapping[str, str],
     servers: tuple[Server, ...] = (),
-) -> ProbeSettings:
+) -> "ProbeSettings":
     """Return what to probe, on these NPUs (numbered as the runtime sees them in this container)."""
+    from capture_canary.probe.measure import ProbeSettings  # noqa: PLC0415  # `doctor` starts without it
+    from capture_canary.probe.messages import Kind  # noqa: PLC0415  # the same
+
     probe = config.probe
     mode, source = configured_mode(config, environ, servers)
     return ProbeSettings(

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 MAX_DESCRIPTORS = 65536
@@ -34,25 +35,37 @@ def opened_by(folder: Path | str, by_number: dict[int, int]) -> set[int] | None:
     In a container the node may have another name than on the host (`--device /dev/davinci5:…0`),
     so the device number decides where it is one of ours.
     """
-    opened: set[int] = set()
     try:
-        for fd in os.listdir(folder)[:MAX_DESCRIPTORS]:  # noqa: PTH208  # strings: a Path a descriptor costs too much
-            path = f"{folder}/{fd}"
-            with contextlib.suppress(FileNotFoundError):
-                name = _OPEN.fullmatch(os.readlink(path))  # noqa: PTH115  # the same
-                if name:
-                    n = by_number.get(_device_number(path))
-                    opened.add(int(name[1]) if n is None else n)
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
         return set()  # it ended meanwhile
     except OSError:
         return None
-    return opened
+    try:
+        return set(_opened(place, by_number))
+    except ProcessLookupError:
+        return set()
+    except OSError:
+        return None
+    finally:
+        os.close(place)
 
 
-def _device_number(path: str) -> int:
+def _opened(place: int, by_number: dict[int, int]) -> Iterator[int]:
+    """A node has tens of thousands of descriptors: relative to their folder, and no object for each."""
+    for fd in os.listdir(place)[:MAX_DESCRIPTORS]:
+        try:
+            target = os.readlink(fd, dir_fd=place)
+        except FileNotFoundError:
+            continue
+        if target.startswith("/dev/") and (name := _OPEN.fullmatch(target)):
+            n = by_number.get(_device_number(fd, place))
+            yield int(name[1]) if n is None else n
+
+
+def _device_number(fd: str, place: int) -> int:
     """Of what a descriptor names; -1, which no device has, where it can't be told."""
     try:
-        return os.stat(path).st_rdev  # noqa: PTH116  # the same
+        return os.stat(fd, dir_fd=place).st_rdev
     except OSError:
         return -1

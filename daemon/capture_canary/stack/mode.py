@@ -75,11 +75,10 @@ def mode_of(
     in_force = effective_mode(set_to, soc) if source != "unknown" else None
     doubts = list(_doubts(set_to, source, traced, argv))
     flaws = list(_flaws(set_to, in_force, said, soc))
-    if in_force == "AIV":
-        if family(soc) == "a3":
-            doubts.append(LARGE)
-        if (traced and traced.communicators_made > 1) or serving.communicators_likely(argv):
-            doubts.append(SEVERAL)
+    if in_force == "AIV" and family(soc) == "a3":
+        doubts.append(LARGE)
+    if (traced and traced.communicators_made > 1) or serving.communicators_likely(argv):
+        doubts.append(SEVERAL)
     return Mode(
         set_to=set_to,
         in_force=in_force,

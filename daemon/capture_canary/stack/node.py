@@ -12,6 +12,7 @@ from capture_canary.stack.cann import contradictions, find_home, read_stack
 from capture_canary.stack.devices import device_nodes
 from capture_canary.stack.environ import of_pairs
 from capture_canary.stack.exposure import Exposure, exposure
+from capture_canary.stack.helpers import Helpers
 from capture_canary.stack.inside import Root
 from capture_canary.stack.mode import Mode, Said, mode_of
 from capture_canary.stack.npus import Npus, NpusUnknownError
@@ -59,6 +60,7 @@ def look_at_node(
     environ: Mapping[str, str],
     read_npus: Callable[[], Npus],
     finder: Finder,
+    helpers: Helpers | None = None,
     *,
     places: Places = Places(),  # noqa: B008  # immutable
     traces: Mapping[tuple[int, int], ProcessFacts] | None = None,
@@ -71,7 +73,7 @@ def look_at_node(
     mode = mode_of([Said("environment", of_pairs(environ.items()))], traced=None, soc=soc)
     found = _exposure(stack, mode)
     nodes = device_nodes(places.dev)
-    servers = finder.look(nodes=nodes, soc=soc, traces=traces)
+    servers = (helpers or Helpers()).look(finder, nodes=nodes, soc=soc, traces=traces)
     about, why = about_them(stack, servers.servers)
     return Node(
         stack=stack,

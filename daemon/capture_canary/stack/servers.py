@@ -7,7 +7,7 @@ import msgspec
 from capture_canary.model import Stack
 from capture_canary.stack.cgroups import Container
 from capture_canary.stack.exposure import Exposure, exposure, mitigates
-from capture_canary.stack.mode import Mode
+from capture_canary.stack.mode import SEVERAL, Mode
 from capture_canary.stack.serving import FRONT
 
 FoundBy = Literal["cmdline", "device", "trace"]
@@ -43,6 +43,11 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     unseen: tuple[str, ...]
     """What could not be read of it, and what would show it."""
+
+    @property
+    def several_communicators(self) -> bool:
+        """Whether several communicators work in it, as far as options and trace tell."""
+        return SEVERAL in self.mode.doubts
 
     @property
     def captures(self) -> bool:

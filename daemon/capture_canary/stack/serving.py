@@ -7,7 +7,6 @@ command line in /proc, and overwrite the environment there.
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
-from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 Engine = Literal["vllm", "mindie", "sglang"]
@@ -54,7 +53,7 @@ def serves(argv: Sequence[str]) -> Serves | None:
     for pattern, engine in _TITLES:
         if title := pattern.match(argv[0]):
             return Serves(engine, title[1])
-    program = PurePosixPath(argv[0]).name
+    program = argv[0].rpartition("/")[2]
     if program in _MINDIE:
         return Serves("mindie", program)
     return (_of_python if _PYTHON.fullmatch(program) else _of_command)(argv)
@@ -92,5 +91,5 @@ def _of_python(argv: Sequence[str]) -> Serves | None:
 
 def _of_command(argv: Sequence[str]) -> Serves | None:
     """`vllm serve …`, as a command or as a script that python runs."""
-    engine = _COMMANDS.get(PurePosixPath(argv[0]).name)
+    engine = _COMMANDS.get(argv[0].rpartition("/")[2])
     return Serves(engine, FRONT) if engine and argv[1:2] == ["serve"] else None

@@ -1,0 +1,1 @@
+"""What this node really runs, on one screen; and whether what is believed about CANN holds here."""
