@@ -10,7 +10,8 @@ from capture_canary.model import Report
 from capture_canary.probe import runner
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import ArmStarted, Probe, ProbeSettings
-from capture_canary.probe.messages import Kind, Record, Started
+from capture_canary.probe.messages import Captured, Kind, Record, Started
+from capture_canary.stack.npu_smi import NpuSmi
 from capture_canary.trend import law
 
 FAULT = "CAPTURE_CANARY_EMULATE_FAULT"
@@ -161,3 +162,46 @@ def test_unknown_mode_is_refused_by_hccl():
 
     assert "unknown" == report.verdict
     assert "Hccl" in report.reason
+
+
+def test_library_without_a_symbol_is_named(tmp_path: Path):
+    library = next(Path("/lib").rglob("libm.so.6"))
+    (tmp_path / "lib64").mkdir()
+    for name in ("libascendcl.so", "libhccl.so"):
+        (tmp_path / "lib64" / name).symlink_to(library)
+
+    report, _ = probe(None, ProbeSettings(budget_seconds=20), ASCEND_HOME_PATH=str(tmp_path))
+
+    assert "unknown" == report.verdict
+    assert "no aclrtGetDeviceCount" in report.reason
+
+
+def test_missing_library_is_named(tmp_path: Path):
+    report, _ = probe(None, ProbeSettings(budget_seconds=20), ASCEND_HOME_PATH=str(tmp_path))
+
+    assert "unknown" == report.verdict
+    assert "libascendcl.so" in report.reason
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["", "die:aclmdlRICaptureEnd:3@1", "hang:aclmdlRICaptureEnd:2@1"],
+    ids=["good", "dies", "hangs"],
+)
+def test_npus_come_back(fault: str):
+    base = base_environment({**os.environ, FAULT: fault}, "cann=8.5.0,soc=a3")
+    npu_smi = NpuSmi(str(Path(base["ASCEND_HOME_PATH"], "bin", "npu-smi")), env={**base, FAULT: ""})
+    before = npu_smi.read()
+    held: list[int] = []
+
+    def observe(event: ArmStarted | Record) -> None:
+        if isinstance(event, Captured):
+            held.append(len(npu_smi.read().processes))
+
+    Probe(ProbeSettings(budget_seconds=15), base, emulated=True, observe=observe).run()
+
+    assert max(held) == 2  # the look itself sees what is to be gone
+    after = npu_smi.read()
+    assert () == after.processes
+    assert [chip.hbm_used_mb for chip in before.chips] == [chip.hbm_used_mb for chip in after.chips]
+    assert {"OK"} == {chip.health for chip in after.chips}
