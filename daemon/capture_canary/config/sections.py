@@ -335,7 +335,13 @@ class Web(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         about("Web config file as other exporters have it: TLS and basic auth.", restart=True),
     ] = None
     max_connections: Annotated[
-        int, about("Connections at once; further ones are closed.", ge=1, le=10_000, restart=True)
+        int,
+        about(
+            "Connections at once; for a further one the one that idles longest is closed.",
+            ge=1,
+            le=10_000,
+            restart=True,
+        ),
     ] = 64
     max_header: Annotated[
         Size, about("Size of a request's header.", least="1KiB", most="1MiB", restart=True)

@@ -1,102 +1,86 @@
-"""The HTTP server: /metrics, /healthz and a plain page that says the verdict in words."""
+"""The HTTP server: a thread with a loop of its own, that accepts, bounds and answers."""
 
 import asyncio
-import html
+import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 
 import uvicorn
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
-from capture_canary.export.metrics import StateCollector
-from capture_canary.export.state import State
-from capture_canary.model import Report
-from capture_canary.trend.advice import remedy
+from capture_canary.export.connections import Connection, Connections, Limits
+from capture_canary.logging import get_logger
 
-MAX_CONNECTIONS = 32
-"""Answered at a time: Prometheus in pairs, a kubelet, some people."""
-MAX_HEADERS = 8192
-"""Bytes of a request before it must be whole."""
-IDLE_SECONDS = 10
-"""For a request to be whole, and between two: a client that dawdles loses its connection, not others theirs."""
-START_SECONDS = 30
-
-_PAGE = """<!doctype html><meta charset="utf-8"><title>Capture Canary</title>
-<h1>Capture Canary{emulated}</h1>
-{verdicts}
-<p><a href="metrics">Metrics</a> · version {version}</p>
-"""
+_BACKLOG = 1024
+"""Clients that the kernel keeps for us while we are at another."""
+_LINGER_SECONDS = 1.0
+"""For answers under way at the end."""
+_RETRY_SECONDS = 0.2
+"""After the process ran out of file descriptors."""
 
 
 class NotServingError(RuntimeError):
     """The server could not be started."""
 
 
-def make_app(state: Callable[[], State], *, alive: Callable[[], bool]) -> Starlette:
-    """Return the application.
-
-    Args:
-        state: what to show, asked for at each request.
-        alive: whether the daemon's loop is on time. A probe's result is no part of it: a sick NPU must not make the
-            kubelet restart us.
-    """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(StateCollector(state))
-
-    async def metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), headers={"content-type": content_type})
-
-    async def healthz(_: Request) -> Response:
-        return (
-            PlainTextResponse("ok\n") if alive() else PlainTextResponse("late\n", status_code=503)
-        )
-
-    async def page(_: Request) -> Response:
-        return HTMLResponse(_page(state()))
-
-    return Starlette(
-        routes=[Route("/metrics", metrics), Route("/healthz", healthz), Route("/", page)]
-    )
-
-
 class Server:
-    """A server in a thread of its own."""
+    """Serves an application at an address.
 
-    def __init__(self, app: Starlette, *, host: str, port: int) -> None:
-        """Prepare to serve; port 0 takes a free one."""
-        config = uvicorn.Config(
+    uvicorn brings the protocol; its own server would poll ten times a second, and count no client whose TLS handshake
+    is not done.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str,
+        port: int,
+        limits: Limits | None = None,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+    ) -> None:
+        """Prepare to serve.
+
+        Args:
+            app: what to serve.
+            host: an address or name; empty for all addresses.
+            port: 0 takes a free one.
+            limits: what clients may take.
+            tls: asked for each connection, so that a new certificate needs no restart.
+        """
+        self._limits = limits or Limits()
+        self._config = uvicorn.Config(
             app,
-            host=host,
-            port=port,
-            http=_Protocol,
+            http="h11",
             ws="none",
             lifespan="off",
-            loop="asyncio",
             log_config=None,
             access_log=False,
-            server_header=False,
-            limit_concurrency=MAX_CONNECTIONS,
-            h11_max_incomplete_event_size=MAX_HEADERS,
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=1,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=self._limits.header_bytes,
+            timeout_keep_alive=2**31,  # `Connection` has its own clock
         )
-        self._server = _Quiet(config)
-        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
-        self._where = f"{host}:{port}"
+        self._host, self._port, self._tls = host, port, tls
+        self._state = ServerState()
+        self._among = Connections(self._limits.connections)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._opening: set[asyncio.Task[None]] = set()
+        self._ready = threading.Event()
 
     @property
     def port(self) -> int:
         """The port in use."""
-        port: int = self._server.servers[0].sockets[0].getsockname()[1]
-        return port
+        return self._port
+
+    @property
+    def connections(self) -> Connections:
+        """Who is connected."""
+        return self._among
 
     def start(self) -> None:
         """Serve from now on.
@@ -104,82 +88,72 @@ class Server:
         Raises:
             NotServingError: the address cannot be used.
         """
+        try:
+            listening = _listen(self._host, self._port)
+        except OSError as error:
+            where = f"{self._host}:{self._port}"
+            raise NotServingError(f"cannot listen on {where}: {error.strerror or error}") from error
+        self._port = listening.getsockname()[1]
+        self._config.load()
+        self._thread = threading.Thread(
+            target=asyncio.run, args=(self._serve(listening),), name="http", daemon=True
+        )
         self._thread.start()
-        if not self._server.ready.wait(START_SECONDS) or not self._server.started:
-            raise NotServingError(
-                f"cannot listen on {self._where}: is the port taken, the address ours?"
-            )
+        self._ready.wait()
 
     def stop(self) -> None:
         """Stop serving; requests under way get a second."""
-        self._server.should_exit = True
+        if self._thread is None or self._loop is None or self._task is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed already
+            self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join()
 
-    def _run(self) -> None:
+    async def _serve(self, listening: socket.socket) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._ready.set()
+        with listening, contextlib.suppress(asyncio.CancelledError):
+            while True:
+                await self._accept(listening)
+        for one in list(self._state.connections):
+            one.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=_LINGER_SECONDS)
+        self._among.drop_all()
+        if self._opening:
+            await asyncio.wait(self._opening, timeout=_LINGER_SECONDS)
+        await asyncio.sleep(0)  # for the transports to close
+
+    async def _accept(self, listening: socket.socket) -> None:
+        """Let one client in."""
+        loop = asyncio.get_running_loop()
         try:
-            self._server.run()
-        except SystemExit:  # uvicorn's way to say that it cannot listen
-            pass
-        finally:
-            self._server.ready.set()
+            client, _ = await loop.sock_accept(listening)
+        except OSError as error:  # it went away, or we have no descriptor left
+            get_logger("web").warning("not_accepted", why=str(error))
+            await asyncio.sleep(_RETRY_SECONDS)
+            return
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        one = Connection(self._config, self._state, self._limits, self._among)
+        opening = loop.create_task(one.open(client, self._tls()))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
 
 
-class _Quiet(uvicorn.Server):
-    """A server that tells when it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-
-
-class _Protocol(H11Protocol):
-    """HTTP whose clients must send a whole request in time; uvicorn alone waits for one for ever."""
-
-    _patience: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._await_request()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._await_request()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-        super().connection_lost(exc)
-
-    def _await_request(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-        self._patience = self.loop.call_later(IDLE_SECONDS, self._dawdled)
-
-    def _dawdled(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.abort()
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; without a host on all addresses, of both families where there are both."""
+    if not host and socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):
+            return _ready(
+                socket.create_server(
+                    ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+                )
+            )
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = found[0]
+    return _ready(socket.create_server(address[:2], family=family, backlog=_BACKLOG))
 
 
-def _page(state: State) -> str:
-    verdicts = [_section(evidence, state.reports.get(evidence)) for evidence in state.sources]
-    return _PAGE.format(
-        emulated=" — emulated: no word of this is about real hardware" if state.emulated else "",
-        verdicts="\n".join(verdicts),
-        version=html.escape(state.version),
-    )
-
-
-def _section(evidence: str, report: Report | None) -> str:
-    if report is None:
-        return f"<h2>{evidence}: unknown</h2><p>Nothing was measured yet.</p>"
-    soc = report.stack["soc"].value if "soc" in report.stack else None
-    advice = remedy(report, soc=soc, mode=report.mode)
-    cause = f" ({report.cause})" if report.cause else ""
-    return (
-        f"<h2>{evidence}: {html.escape(report.verdict + cause)}</h2>"
-        f"<p>{html.escape(report.reason)}.</p><p>{html.escape(advice)}</p>"
-    )
+def _ready(listening: socket.socket) -> socket.socket:
+    listening.setblocking(False)
+    return listening
