@@ -4,8 +4,19 @@ import logging
 import sys
 from typing import Literal
 
-import structlog
+# structlog loads rich for tracebacks in colour where rich is there, as it is for `probe`: 5 MB that a daemon keeps for
+# months. Told that it is not there, structlog does without.
+_HIDDEN = "rich"
+_hide = _HIDDEN not in sys.modules
+if _hide:
+    sys.modules[_HIDDEN] = None  # type: ignore[assignment]
+import structlog  # noqa: E402  # after the line above, for its sake
 
+if _hide:
+    del sys.modules[_HIDDEN]
+
+get_logger = structlog.get_logger
+"""Everything that logs takes it from here, so that structlog is loaded as above."""
 Format = Literal["auto", "json", "console"]
 
 
