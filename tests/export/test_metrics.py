@@ -13,8 +13,10 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from tests.making import arm, capture, flat, grows, none, series
 
 from capture_canary.export.metrics import StateCollector
+from capture_canary.export.operation import OperationCollector
 from capture_canary.export.state import BUCKETS, State
 from capture_canary.model import ArmName, Evidence, Fact, Report, Series, VerdictName
+from capture_canary.service.board import View
 from capture_canary.stack.identity import stack_id
 from capture_canary.trend.verdict import judge
 
@@ -193,7 +195,11 @@ def documented() -> set[str]:
 
 
 def test_every_metric_is_documented_and_every_documented_one_exported():
-    families = list(StateCollector(lambda: DEGRADED).collect())
+    view = View(state=DEGRADED, next_probe=1.0)
+    families = [
+        *StateCollector(lambda: DEGRADED).collect(),
+        *OperationCollector(lambda: view).collect(),
+    ]
     suffix = {"counter": "_total", "info": "_info"}
     assert {family.name + suffix.get(family.type, "") for family in families} == documented()
     assert all(family.documentation.endswith(".") for family in families)

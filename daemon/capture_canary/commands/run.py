@@ -9,19 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
-import structlog
-
 from capture_canary import __version__
 from capture_canary.commands.config import add_settings, flags_of
 from capture_canary.config import Config, ConfigError, ConfigFile, find_config
 from capture_canary.config.checks import split_listen
 from capture_canary.exits import USAGE
-from capture_canary.export.server import NotServingError, Server, make_app
+from capture_canary.export.app import make_app
+from capture_canary.export.connections import Limits as WebLimits
+from capture_canary.export.exposition import Exposition
+from capture_canary.export.server import NotServingError, Server
+from capture_canary.export.source import Source
 from capture_canary.export.state import State, Totals
+from capture_canary.export.textfile import TextFile
+from capture_canary.export.webconfig import Followed
 from capture_canary.gate.latch import Latch, LatchFile
 from capture_canary.gate.model import Reason
+from capture_canary.heap import keep_small
 from capture_canary.lock import INSTANCE, LockBusyError, LockUnusableError, acquire
-from capture_canary.logging import configure_logging
+from capture_canary.logging import configure_logging, get_logger
 from capture_canary.probe.base import base_environment
 from capture_canary.schedule import Schedule, SystemClock, node_name
 from capture_canary.service.board import Board, View, sources
@@ -53,15 +58,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until a signal ends it."""
+    keep_small()
     configure_logging(args.log_format)
     try:
         file = ConfigFile(find_config(args.config, os.environ), os.environ, flags_of(args))
+        web = Followed(file.current.config.web.config_file)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
     try:
         with instance(file.current.config):
-            daemon, server = build(file)
+            daemon, server = build(file, web)
             server.start()
             daemon.listen_to_signals()
             try:
@@ -69,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
             finally:
                 server.stop()
     except (NotServingError, LockBusyError) as error:
-        structlog.get_logger("daemon").error("not_started", why=str(error))
+        get_logger("daemon").error("not_started", why=str(error))
         return FAILED
     return 0
 
@@ -81,7 +88,7 @@ def instance(config: Config) -> Iterator[None]:
     Raises:
         LockBusyError: another daemon runs on it.
     """
-    log = structlog.get_logger("daemon")
+    log = get_logger("daemon")
     try:
         lock = acquire(config.state_dir / INSTANCE, holder="another daemon")
     except LockUnusableError as error:
@@ -94,7 +101,7 @@ def instance(config: Config) -> Iterator[None]:
         lock.release()
 
 
-def build(file: ConfigFile) -> tuple[Daemon, Server]:
+def build(file: ConfigFile, web: Followed) -> tuple[Daemon, Server]:
     """Return the daemon of these settings, and the server of its pages."""
     config = file.current.config
     node = node_name(os.environ, socket.gethostname())
@@ -105,11 +112,11 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
             max_age=float(config.history.max_age), max_bytes=int(config.history.max_size)
         ),
     )
-    board = Board(_first_view(config, base, store))
     schedule = Schedule(plan_of(config, node), ScheduleMemory(store), SystemClock())
     if config.emulate is not None and not schedule.probed:
         schedule.request()  # nobody is disturbed, and somebody is waiting to see it
     latch = Latch(LatchFile(config.state_dir / "probe-latch.json"))
+    board = Board(_first_view(config, base, store, latched=latch.why()))
     prober = Prober(board, store, schedule, latch, base=base)
     folder = TraceFolder(config.trace_dir)
     watchers: list[Watcher] = [
@@ -118,6 +125,8 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
     ]
     if config.logs:
         watchers.append(LogWatch(config.logs, board))
+    text = Exposition(lambda: board.view)
+    watchers.append(TextFile(text, lambda: file.current.config.web.textfile))
     daemon = Daemon(
         config=file,
         board=board,
@@ -127,12 +136,33 @@ def build(file: ConfigFile) -> tuple[Daemon, Server]:
         watchers=watchers,
         node=node,
     )
+    source = Source(
+        view=lambda: board.view,
+        store=store,
+        node=node,
+        alive=lambda: board.late() < LATE,
+        ready=lambda: board.begun,
+    )
+    return daemon, _server(config, source, web)
+
+
+def _server(config: Config, source: Source, web: Followed) -> Server:
     host, port = split_listen(config.listen)
-    app = make_app(lambda: board.view.state, alive=lambda: board.late() < LATE)
-    return daemon, Server(app, host=host or "0.0.0.0", port=port)  # noqa: S104  # all addresses, as documented
+    return Server(
+        make_app(source, users=lambda: web.now().users),
+        host=host,
+        port=port,
+        limits=WebLimits(
+            connections=config.web.max_connections,
+            header_bytes=int(config.web.max_header),
+            request_seconds=float(config.web.request_timeout),
+            idle_seconds=float(config.web.idle_timeout),
+        ),
+        tls=lambda: web.now().tls,
+    )
 
 
-def _first_view(config: Config, base: dict[str, str], store: Store) -> View:
+def _first_view(config: Config, base: dict[str, str], store: Store, *, latched: str | None) -> View:
     skips = dict.fromkeys(get_args(Reason), 0)
     state = State(
         version=__version__,
@@ -141,4 +171,10 @@ def _first_view(config: Config, base: dict[str, str], store: Store) -> View:
         evidence=sources(config.logs, probes=probes(config)),
         totals=Totals(skips=skips),
     )
-    return View(state=restore(state, store), paused=config.paused, mode=config.mode)
+    return View(
+        state=restore(state, store),
+        latched=latched,
+        paused=config.paused,
+        mode=config.mode,
+        history_problem=store.problem,
+    )

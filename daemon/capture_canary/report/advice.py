@@ -1,6 +1,6 @@
 """What to do about a verdict that the history holds, and who does it."""
 
-from capture_canary.model import Cause, Growth, Impact, Judgement
+from capture_canary.model import Cause, Growth, Impact, Judgement, Report
 from capture_canary.report.past import Past
 from capture_canary.store import Change
 from capture_canary.trend import advice
@@ -19,7 +19,7 @@ _ACTS: dict[Cause, str] = {
 }
 
 
-def who(change: Change) -> str:
+def who(change: Change | Report) -> str:
     """Return who has to act."""
     if change.verdict == "healthy":
         return "nobody"

@@ -38,6 +38,12 @@ class Board:
         self._lock = threading.Lock()
         self._view = view
         self._beat = time.monotonic()
+        self._beats = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the loop has beaten once."""
+        return self._beats
 
     @property
     def view(self) -> View:
@@ -58,6 +64,7 @@ class Board:
     def beat(self) -> None:
         """Note that the loop is alive."""
         self._beat = time.monotonic()
+        self._beats = True
 
     def late(self) -> float:
         """Return how long ago the loop was last alive, s."""

@@ -9,10 +9,9 @@ import time
 from types import FrameType
 from typing import Any, Protocol
 
-import structlog
-
 from capture_canary import __version__
 from capture_canary.config.reload import ConfigFile
+from capture_canary.logging import get_logger
 from capture_canary.schedule import Schedule
 from capture_canary.service.board import Board
 from capture_canary.service.prober import Prober
@@ -58,7 +57,7 @@ class Daemon:
         self._stop = threading.Event()
         self._probe: threading.Thread | None = None
         self._upkeep_at = time.monotonic() + UPKEEP
-        self._log: Any = structlog.get_logger("daemon")
+        self._log: Any = get_logger("daemon")
 
     def listen_to_signals(self) -> None:
         """SIGTERM and SIGINT stop, SIGHUP rereads the settings, SIGUSR1 probes now."""
@@ -91,6 +90,7 @@ class Daemon:
 
     def _beat(self) -> None:
         self._board.beat()
+        self._board.change(history_problem=self._store.problem)
         self._reload()
         self._probe_if_due()
         for watcher in self._watchers:
@@ -117,7 +117,7 @@ class Daemon:
         if not probes(config):
             return
         running = self._probe is not None and self._probe.is_alive()
-        self._board.change(next_probe=self._schedule.next_at(), history_problem=self._store.problem)
+        self._board.change(next_probe=self._schedule.next_at())
         due = None if running else self._schedule.due()
         if due is None:
             return

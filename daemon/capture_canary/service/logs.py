@@ -3,8 +3,7 @@
 import time
 from typing import Any
 
-import structlog
-
+from capture_canary.logging import get_logger
 from capture_canary.logs.evidence import LogEvidence
 from capture_canary.logs.follow import Follower
 from capture_canary.logs.parse import HINTS, events
@@ -25,7 +24,7 @@ class LogWatch:
         self._board = board
         self._next = 0.0
         self._said: dict[str, str] = {}
-        self._log: Any = structlog.get_logger("logs")
+        self._log: Any = get_logger("logs")
 
     def poll(self) -> None:
         """Read what is new, if it is time."""

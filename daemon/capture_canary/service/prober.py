@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import structlog
 
 from capture_canary.config.model import Config
 from capture_canary.export.state import FailureReason
@@ -18,6 +17,7 @@ from capture_canary.gate.latch import Latch
 from capture_canary.gate.model import Decision, Snapshot
 from capture_canary.gate.release import released, wait_released
 from capture_canary.lock import LockBusyError, LockUnusableError, ProbeLock, acquire
+from capture_canary.logging import get_logger
 from capture_canary.model import Report
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.measure import ArmStarted, Probe
@@ -78,7 +78,7 @@ class Prober:
         self._latch = latch
         self._cancel: Cancel | None = None
         self._stop = threading.Event()
-        self._log: Any = structlog.get_logger("probe")
+        self._log: Any = get_logger("probe")
 
     def cancel(self) -> None:
         """Have a probe under way end soon, its NPUs released; and none begin again."""

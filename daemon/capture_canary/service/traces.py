@@ -5,8 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-import structlog
-
+from capture_canary.logging import get_logger
 from capture_canary.model import Capture, Report, Stack, VerdictName
 from capture_canary.service.board import Board
 from capture_canary.service.reports import evidence
@@ -33,7 +32,7 @@ class TraceWatch:
         self._next = 0.0
         self._stack_then: Stack | None = None
         self._said: dict[str, tuple[VerdictName, str | None]] = {}
-        self._log: Any = structlog.get_logger("trace")
+        self._log: Any = get_logger("trace")
 
     def poll(self) -> None:
         """Look, if it is time; judge, if captures came or more is known of the node."""

@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import structlog
-
+from capture_canary.logging import get_logger
 from capture_canary.model import Evidence, Report, Stack
 from capture_canary.store import fallback, files, queries, retention, rows, schema, writes
 
@@ -46,7 +45,7 @@ class Store:
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._lock = threading.RLock()
-        self._log: Any = structlog.get_logger("store")
+        self._log: Any = get_logger("store")
         self._marks: fallback.Marks | None = None
         self._inode = 0
         self._said: set[str] = set()

@@ -1,7 +1,24 @@
 """Files that pages are made of: style, charts, and the vendored uPlot; none is fetched from anywhere."""
 
+import hashlib
 from functools import cache
 from pathlib import Path
+
+STYLES = ("uplot/uPlot.min.css", "canary.css")
+SCRIPTS = ("uplot/uPlot.iife.min.js", "charts.js", "status.js")
+"""Of the pages; a report has the first two, and starts them itself."""
+FILES = {
+    **dict.fromkeys(STYLES, "text/css"),
+    **dict.fromkeys(SCRIPTS, "text/javascript"),
+    "icon.svg": "image/svg+xml",
+}
+"""What the daemon serves under static/, with its media type."""
+
+
+@cache
+def version() -> str:
+    """Return what changes when one of the files does: browsers may keep them until then."""
+    return hashlib.sha256("".join(text(name) for name in FILES).encode()).hexdigest()[:12]
 
 
 @cache
@@ -12,9 +29,9 @@ def text(name: str) -> str:
 
 def styles() -> str:
     """Return all styles."""
-    return text("uplot/uPlot.min.css") + text("canary.css")
+    return "".join(text(name) for name in STYLES)
 
 
 def scripts() -> tuple[str, str]:
     """Return the plotting library and what draws our charts with it."""
-    return text("uplot/uPlot.iife.min.js"), text("charts.js")
+    return text(SCRIPTS[0]), text(SCRIPTS[1])

@@ -29,6 +29,8 @@ const CanaryCharts = (() => {
       class: line.drawn === "band" || line.drawn === "course" ? "unnamed" : undefined,
       stroke: line.drawn === "band" ? "transparent" : stroke,
       width: points ? 0 : line.drawn === "line" ? 2 : 1,
+      // Arms often lie on each other, and not every eye tells their colours.
+      dash: line.drawn === "line" && line.colour !== "as_configured" ? [7, 5] : undefined,
       paths: points ? () => null : undefined,
       spanGaps: true,
       points: { show: points || chart.x === "capture", size: points ? 8 : 6, fill: stroke, stroke: stroke },
@@ -91,7 +93,7 @@ const CanaryCharts = (() => {
       height: Number(element.dataset.height) || 240,
       scales: {
         x: { time: chart.x === "time", range: (_plot, low, high) => around(low, alone ? low : high) },
-        y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 1, 1e-9) * (1.08 + 0.1 * rows)] },
+        y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), (high || 1) * (1.08 + 0.1 * rows)] },
       },
       axes: [
         { ...axis, ...(chart.x === "time" ? days : whole), ...label },
@@ -130,6 +132,11 @@ const CanaryCharts = (() => {
 
   // Charts that came with the page: <div data-chart="N">, the N-th of <script id="charts">.
   function drawAll() {
+    for (const [element, { plot }] of drawn) {
+      if (element.isConnected) continue;
+      plot?.destroy();
+      drawn.delete(element);
+    }
     const charts = JSON.parse(document.getElementById("charts").textContent);
     for (const element of document.querySelectorAll("[data-chart]")) draw(element, charts[Number(element.dataset.chart)]);
   }

@@ -1,0 +1,46 @@
+"""Metrics of the daemon itself: whether it may probe, when it will, and whether it remembers."""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from capture_canary.export.metrics import PREFIX
+from capture_canary.service.board import View
+
+
+class OperationCollector(Collector):
+    """Asks for the view at each scrape."""
+
+    def __init__(self, view: Callable[[], View]) -> None:
+        """Export what `view` returns."""
+        self._view = view
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        view = self._view()
+        yield _gauge("probing_paused", "Whether the settings pause probing.", view.paused)
+        yield _gauge(
+            "probing_latched",
+            "Whether probing is latched off here, after a probe that left something or device errors.",
+            view.latched is not None,
+        )
+        yield _gauge(
+            "history_in_memory",
+            "Whether the history cannot be written, so that a restart would lose it.",
+            view.history_problem is not None,
+        )
+        if view.next_probe is not None:
+            yield _gauge(
+                "probe_next_timestamp_seconds",
+                "When the next probe is due, Unix time.",
+                view.next_probe,
+            )
+
+    def describe(self) -> list[Metric]:
+        """Name nothing in advance: registering must not need a view."""
+        return []
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(PREFIX + name, text, value=float(value))

@@ -1,0 +1,47 @@
+"""How a report came to its verdict: told as it was, or not at all."""
+
+import msgspec
+import pytest
+from tests.builders import make_report, make_series
+
+from capture_canary.model import Cause, VerdictName
+from capture_canary.trend.explain import series_facts, steps
+from capture_canary.trend.verdict import ROWS
+
+
+@pytest.mark.parametrize(
+    ("verdict", "row"),
+    [
+        ("healthy", "healthy"),
+        ("degraded", "resource_list"),
+        ("mitigated", "mitigated"),
+        ("unknown", "nothing_measured"),
+    ],
+)
+def test_the_row_that_decided_says_yes_those_before_no_and_those_after_were_not_asked(
+    verdict: VerdictName, row: str
+):
+    cann = "9.1.0" if verdict == "healthy" else "8.5.0"
+    found = steps(make_report(verdict, cann=cann), "probe")
+    names = [one.row for one in found]
+    place = names.index(row)
+    assert names == [one.__name__ for one in ROWS]
+    assert [one.answer for one in found] == [False] * place + [True] + [None] * (
+        len(ROWS) - place - 1
+    )
+    assert found[place].detail == make_report(verdict, cann=cann).reason
+
+
+@pytest.mark.parametrize("cause", ["other", "suspect", "mode_not_effective"])
+def test_a_report_that_does_not_keep_enough_is_not_explained_wrongly(cause: Cause):
+    report = msgspec.structs.replace(make_report("degraded"), cause=cause)
+    assert steps(report, "probe") == []
+
+
+def test_a_series_says_its_growth_and_what_the_law_foretells():
+    found = series_facts(make_series(k=16, peers=3))
+    assert (found.trend, found.law_slope, found.matches_law) == ("growing", 768, True)
+    assert found.copies is not None
+    assert found.copies.estimate == 768
+    blank = msgspec.structs.replace(make_series(counted=False), peers=None)
+    assert (series_facts(blank).trend, series_facts(blank).law_slope) == ("unknown", None)
