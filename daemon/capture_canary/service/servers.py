@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import structlog
 
 from capture_canary.config.model import Config
+from capture_canary.logging import get_logger
 from capture_canary.service.board import Board
 from capture_canary.stack.devices import device_nodes
 from capture_canary.stack.helpers import Helpers
@@ -32,7 +32,7 @@ class ServerWatch:
         self._next = 0.0
         self._look: threading.Thread | None = None
         self._said: list[tuple[object, ...]] = []
-        self._log: Any = structlog.get_logger("servers")
+        self._log: Any = get_logger("servers")
 
     def poll(self) -> None:
         """Begin a look, if it is time and the last one has ended."""
