@@ -64,6 +64,18 @@ def test_good_end():
     assert [] == outcome.leftover
 
 
+def test_its_python_is_lent_this_package_and_nothing_beside_it():
+    outcome = run(
+        """
+        import capture_canary.probe.messages
+        sys.exit(repr([os.listdir(path) for path in sys.path if "capture-canary-" in path]))
+        """
+    )
+
+    assert outcome.failure is not None
+    assert "[['capture_canary']]" in outcome.failure
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.real import needing
 
-from capture_canary import emulate, environments
+from capture_canary import emulate
 from capture_canary.environments import Environment
 from capture_canary.execute import TRACE_DIR, traced_environment
 from capture_canary.native import tracer_path
@@ -47,13 +48,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture(scope="module")
 def environment(case: Case) -> Environment:
-    if os.environ.get("CI") == "true":
-        recipe = environments.recipe(case.name)
-        return environments.create(recipe, environments.default_dir(), None, print)
-    try:
-        return environments.find(case.name)
-    except environments.RecipeError as missing:
-        pytest.skip(str(missing))
+    return needing.environment(case.name)
 
 
 @pytest.fixture

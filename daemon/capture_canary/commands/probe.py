@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import get_args
 import msgspec
 from rich.console import Console
 
-from capture_canary import terminal
+from capture_canary import emulate, environments, terminal
 from capture_canary.config import ConfigError, find_config, load
 from capture_canary.emulate import EmulationError
 from capture_canary.exits import USAGE, exit_code
@@ -18,7 +19,7 @@ from capture_canary.lock import INSTANCE, holder_pid
 from capture_canary.model import ArmName, Report
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import Probe, ProbeSettings
-from capture_canary.probe.workloads import WORKLOADS
+from capture_canary.probe.workloads import PATIENCE, WORKLOADS
 
 DEFAULTS = ProbeSettings()
 
@@ -33,7 +34,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("CAPTURE_CANARY_EMULATE"),
         help="run on the emulated CANN, e.g. cann=8.5.0,soc=a3 (docs/emulation.md)",
     )
-    parser.add_argument("--workload", choices=WORKLOADS, default=DEFAULTS.workload)
+    parser.add_argument(
+        "--workload",
+        choices=WORKLOADS,
+        default=DEFAULTS.workload,
+        help="who captures: acl needs CANN alone, torch needs torch-npu (%(default)s)",
+    )
+    stack = parser.add_mutually_exclusive_group()
+    stack.add_argument(
+        "--python",
+        metavar="PATH",
+        default=DEFAULTS.python,
+        help="the Python that has the torch-npu to probe, and msgspec (this one)",
+    )
+    stack.add_argument(
+        "--env", metavar="NAME", help="an environment (docs/environments.md), on the emulated CANN"
+    )
     npus = parser.add_mutually_exclusive_group()
     npus.add_argument("--ranks", type=_positive, metavar="N", help="use NPUs 0 to N-1 (2)")
     npus.add_argument("--devices", type=_numbers, metavar="N,N,…", help="use these NPUs")
@@ -70,8 +86,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=_seconds,
         metavar="SECONDS",
-        default=DEFAULTS.budget_seconds,
-        help="end after that, whatever happens (%(default)g)",
+        help="end after that, whatever happens "
+        f"({', '.join(f'{seconds:g} with {name}' for name, seconds in PATIENCE.items())})",
     )
     parser.add_argument(
         "--now",
@@ -91,16 +107,23 @@ def run(args: argparse.Namespace) -> int:
     if args.now:
         return _now(args.state_dir, errors)
     try:
-        base = base_environment(os.environ, args.emulate)
+        python, base = _stack(args)
     except EmulationError as error:
         errors.print(f"--emulate: {error}", style="red", markup=False)
         return USAGE
-    settings = _settings(args)
+    except (environments.RecipeError, environments.CreateError) as error:
+        errors.print(f"--env: {error}", style="red", markup=False)
+        return USAGE
+    if shutil.which(python) is None:
+        errors.print(f"--python: {python} cannot be run", style="red", markup=False)
+        return USAGE
+    settings = _settings(args, python)
     if args.plot and args.plot.suffix not in {".png", ".svg"}:
         errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", style="red")
         return USAGE
     with terminal.progress(errors) as observe:
-        report = Probe(settings, base, emulated=args.emulate is not None, observe=observe).run()
+        emulated = args.emulate is not None or args.env is not None
+        report = Probe(settings, base, emulated=emulated, observe=observe).run()
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     else:
@@ -127,17 +150,27 @@ def _now(state_dir: Path | None, errors: Console) -> int:
     return 0
 
 
-def _settings(args: argparse.Namespace) -> ProbeSettings:
+def _stack(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Return the Python to probe with, and the environment that names its CANN."""
+    if args.env is None:
+        return args.python, base_environment(os.environ, args.emulate)
+    environment = environments.find(args.env)
+    variables = environment.variables(emulate.parse(args.emulate or ""), os.environ)
+    return str(environment.python), {**os.environ, **variables}
+
+
+def _settings(args: argparse.Namespace, python: str) -> ProbeSettings:
     mode = os.environ.get("HCCL_OP_EXPANSION_MODE")
     return ProbeSettings(
         workload=args.workload,
+        python=python,
         devices=args.devices or tuple(range(args.ranks or len(DEFAULTS.devices))),
         collectives=args.collectives,
         rounds=args.rounds,
         arms=tuple(args.arm) if args.arm else None,
         mode=mode,
         mode_source="HCCL_OP_EXPANSION_MODE" if mode else DEFAULTS.mode_source,
-        budget_seconds=args.budget,
+        budget_seconds=args.budget or PATIENCE[args.workload],
         full=args.full,
         preload=args.preload,
     )

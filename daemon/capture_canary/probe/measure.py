@@ -11,7 +11,7 @@ from capture_canary.model import ArmName, Fact, Report, Series, Stack
 from capture_canary.probe.arm import Arm
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Kind, Record, Spec, Started
-from capture_canary.probe.runner import FailureKind, run_arm
+from capture_canary.probe.runner import WORKER, FailureKind, run_arm
 from capture_canary.probe.settings import ProbeSettings, by_time
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import effective_mode
@@ -21,6 +21,8 @@ from capture_canary.trend.report import report_of
 __all__ = ["ArmStarted", "Observer", "Probe", "ProbeSettings"]
 
 UNKNOWN = Fact(value=None, source="nothing")
+CANN = "aclsysGetVersionStr"
+VERSION_SOURCES = {name: f"{name}.__version__" for name in ("torch", "torch_npu")}
 MODE_OF_ARM: dict[ArmName, str] = {"aiv": "AIV", "ai_cpu": "AI_CPU"}
 
 
@@ -104,6 +106,7 @@ class Probe:
             cancel=self._cancel,
             inherit=self._inherit,
             preload=self._settings.preload,
+            command=(self._settings.python, *WORKER),
         )
         arm.failure = run.failure
         self.failure = run.kind or self.failure
@@ -166,7 +169,7 @@ class Probe:
             for started in arm.started.values():
                 for name, version in started.versions.items():
                     if stack.get(name, UNKNOWN).value is None:
-                        stack[name] = Fact(value=version, source="aclsysGetVersionStr")
+                        stack[name] = Fact(value=version, source=VERSION_SOURCES.get(name, CANN))
         if soc := self._soc():
             stack["soc"] = Fact(value=soc, source="aclrtGetSocName")
         return stack

@@ -52,7 +52,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
     device: int
     soc: str
     versions: dict[str, str]
-    """Versions by package as the loaded CANN itself says, e.g. {"hcomm": "8.5.0"}."""
+    """Versions by package as the loaded CANN, or the package itself, says, e.g. {"hcomm": "8.5.0"}."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True, tag="control"):

@@ -18,6 +18,7 @@ from typing import IO, Literal, cast
 
 import msgspec
 
+import capture_canary
 from capture_canary.native import tracer_path
 from capture_canary.probe import children
 from capture_canary.probe.cancel import Cancel
@@ -43,7 +44,8 @@ _STDERR_TAIL = 2000
 _READ = 65536
 _POLL = 0.2
 
-WORKER = (sys.executable, "-m", "capture_canary.probe.worker")
+WORKER = ("-m", "capture_canary.probe.worker")
+"""The child, as arguments of a Python; it need not be ours, but have what the workload imports, and msgspec."""
 
 FailureKind = Literal["start", "timeout", "child"]
 """An NPU or CANN could not be had, something hung, or a process died or wrote nonsense."""
@@ -80,12 +82,11 @@ def arm_environment(
         if not name.startswith(("HCCL_", "RANK_TABLE", "LD_PRELOAD"))
     }
     libraries = [f"{base['ASCEND_HOME_PATH']}/lib64"] if "ASCEND_HOME_PATH" in base else []
-    if base.get("LD_LIBRARY_PATH"):
-        libraries.append(base["LD_LIBRARY_PATH"])
     kept |= {
-        "LD_LIBRARY_PATH": ":".join(libraries),
+        "LD_LIBRARY_PATH": _joined([*libraries, base.get("LD_LIBRARY_PATH")]),
         "CAPTURE_CANARY_TRACE_DIR": str(work),
         "ASCEND_PROCESS_LOG_PATH": str(work / "log"),
+        "PYTHONPATH": _joined([str(work / "python"), base.get("PYTHONPATH")]),
         "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
         "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
     }
@@ -94,6 +95,16 @@ def arm_environment(
     if mode is not None:
         kept["HCCL_OP_EXPANSION_MODE"] = mode
     return kept
+
+
+def _joined(folders: Sequence[str | None]) -> str:
+    return ":".join(folder for folder in folders if folder)
+
+
+def _lend_package(work: Path) -> None:
+    """Put this package, alone of all that is beside it, where a Python that does not have it finds it."""
+    (work / "python").mkdir()
+    (work / "python" / "capture_canary").symlink_to(Path(capture_canary.__file__).parent)
 
 
 def run_arm(
@@ -105,7 +116,7 @@ def run_arm(
     cancel: Cancel | None = None,
     inherit: tuple[int, ...] = (),
     preload: bool = True,
-    command: Sequence[str] = WORKER,
+    command: Sequence[str] = (sys.executable, *WORKER),
 ) -> ArmRun:
     """Run one arm to its end, its stop or its deadline (`spec.deadline_seconds`).
 
@@ -120,6 +131,7 @@ def run_arm(
     }
     begin = time.monotonic()
     try:
+        _lend_package(work)
         children.adopt_orphans()
         records_read, records_write = os.pipe()
         child = subprocess.Popen(

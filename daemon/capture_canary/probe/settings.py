@@ -1,5 +1,7 @@
 """What a probe captures, and within which bounds."""
 
+import sys
+
 import msgspec
 
 from capture_canary.model import ArmName, GraphsFate
@@ -15,6 +17,8 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a probe captures, and within which bounds."""
 
     workload: str = "acl"
+    python: str = sys.executable
+    """The interpreter of the ranks: that of a serving image or of an environment, for what it has installed."""
     devices: tuple[int, ...] = (0, 1)
     """NPUs, one a rank, as the runtime numbers them here. HCCL's AICPU path needs two ranks or more."""
     collectives: int = 16

@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import msgspec
@@ -51,6 +51,7 @@ class Leader:
         self._stopping = False
         self._channels: list[socket.socket] = []
         self._pids: dict[int, int] = {}
+        self._workload = load_workload(spec.workload)
         gc.freeze()  # the ranks share what the leader has imported
         for number in range(len(spec.devices)):
             self._fork(number)
@@ -62,7 +63,7 @@ class Leader:
             for channel in [ours, *self._channels]:
                 channel.close()
             os.dup2(os.open(os.devnull, os.O_RDONLY), self._stdin)
-            os._exit(_rank_main(self._spec, number, theirs, self._records))
+            os._exit(_rank_main(self._spec, number, self._workload, theirs, self._records))
         theirs.close()
         self._channels.append(ours)
         self._pids[number] = pid
@@ -170,13 +171,18 @@ class Leader:
                 self._reap(number)
 
 
-def _rank_main(spec: Spec, number: int, channel: socket.socket, records: int) -> int:
+def _rank_main(
+    spec: Spec,
+    number: int,
+    make: Callable[[Spec, int], ranks.Workload],
+    channel: socket.socket,
+    records: int,
+) -> int:
     """Run in the forked process of a rank."""
     # A rank must not outlive its leader, whatever kills that.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ["RANK"] = str(number)
-    workload = load_workload(spec.workload)(spec, number)
-    return ranks.serve(ranks.Rank(number, spec, workload, records), number, channel)
+    return ranks.serve(ranks.Rank(number, spec, make(spec, number), records), number, channel)
 
 
 def main(argv: list[str]) -> int:

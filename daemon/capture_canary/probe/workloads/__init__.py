@@ -8,7 +8,9 @@ from capture_canary.probe.messages import Spec
 if TYPE_CHECKING:
     from capture_canary.probe.rank import Workload
 
-WORKLOADS = ("acl",)
+WORKLOADS = ("acl", "torch")
+PATIENCE = {"acl": 60.0, "torch": 180.0}
+"""Seconds that a probe may take where nobody says: an arm with torch imports it first."""
 
 
 def load_workload(name: str) -> "Callable[[Spec, int], Workload]":
@@ -16,9 +18,14 @@ def load_workload(name: str) -> "Callable[[Spec, int], Workload]":
 
     Raises:
         ValueError: there is none of that name.
+        ImportError: it needs a package that this Python does not have.
     """
     if name == "acl":
         from capture_canary.probe.workloads.acl import AclWorkload  # noqa: PLC0415  # see above
 
         return AclWorkload
+    if name == "torch":
+        from capture_canary.probe.workloads.torch import TorchWorkload  # noqa: PLC0415  # see above
+
+        return TorchWorkload
     raise ValueError(f"no workload {name!r}; there is {', '.join(WORKLOADS)}")
