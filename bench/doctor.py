@@ -1,4 +1,4 @@
-"""How long `doctor` takes on a node with 2,000 processes and 16 NPUs, told by a synthetic /proc: python bench/doctor.py.
+"""How long `doctor` takes on a synthetic node of 2,000 processes and 16 NPUs: python bench/doctor.py.
 
 The node: 16 workers of two servers in two containers, each holding an NPU; the others are half kernel threads and half
 system processes with 40 open files each. npu-smi is the emulated one.
@@ -20,6 +20,7 @@ PROCESSES, NPUS, OPEN_FILES, RUNS = 2000, 16, 40, 7
 
 
 def node(folder: Path) -> None:
+    """Lay the node out."""
     servers = [
         {"pid": 100_000 + s, "is": "serve", "in": f"c{s}", "cgroup": "v2-containerd"}
         for s in (0, 1)
@@ -53,6 +54,7 @@ def node(folder: Path) -> None:
 
 
 def main() -> None:
+    """Run the whole command some times."""
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         node(folder)

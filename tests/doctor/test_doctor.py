@@ -12,6 +12,7 @@ from capture_canary.config import Config
 from capture_canary.doctor.findings import Findings, find
 from capture_canary.doctor.screen import WIDTH, screen
 from capture_canary.gate.model import Decision
+from capture_canary.stack.node import Places
 from capture_canary.stack.processes import Finder
 from capture_canary.trend.texts import LANGUAGES
 
@@ -33,7 +34,7 @@ def findings(about, folder):
     own = find(
         config,
         {"PATH": ""},
-        places=nodes.Places(root=folder / "own", proc=folder / "proc", dev=folder / "dev"),
+        places=Places(root=folder / "own", proc=folder / "proc", dev=folder / "dev"),
     )
     return msgspec.structs.replace(own, node=node)
 

@@ -26,6 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--language", choices=LANGUAGES, default="en", help="of the advice (%(default)s)"
     )
+    parser.add_argument(
+        "--assumptions",
+        action="store_true",
+        help="check what is believed about CANN and could not be tried without an NPU (docs/assumptions.md)",
+    )
     parser.add_argument("--root", type=Path, default=Path("/"), help=argparse.SUPPRESS)
     parser.add_argument("--proc", type=Path, default=Path("/proc"), help=argparse.SUPPRESS)
 
@@ -38,6 +43,10 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"{error}\n")
         return USAGE
     base = base_environment(os.environ, config.emulate)
+    if args.assumptions:
+        from capture_canary.doctor import assumptions  # noqa: PLC0415  # needs much more
+
+        return assumptions.run(config, base, as_json=args.json)
     found = find(config, base, places=Places(root=args.root, proc=args.proc))
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
