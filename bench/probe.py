@@ -15,11 +15,13 @@ RUNS = 10
 
 
 def peak_mb(pid: int) -> float:
-    """Return the peak resident memory of a living process, MB (VmHWM of proc(5))."""
-    status = Path(f"/proc/{pid}/status").read_text()
+    """Return the peak resident memory of a process, MB (VmHWM of proc(5)); 0 once it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found.group(1)) / 1024
+    return int(found.group(1)) / 1024 if found else 0.0
 
 
 def probe(emulate: str) -> tuple[Report, float, float]:
@@ -32,7 +34,7 @@ def probe(emulate: str) -> tuple[Report, float, float]:
             pids.clear()
         elif isinstance(event, Started):
             pids.add(event.pid)
-        peaks.extend(peak_mb(pid) for pid in pids if Path(f"/proc/{pid}/status").exists())
+        peaks.extend(peak_mb(pid) for pid in pids)
 
     begin = time.monotonic()
     base = base_environment(os.environ, emulate)
