@@ -286,17 +286,19 @@ def scrape(port: int, number: int, end: float, times: dict[str, list[float]]) ->
 
 def starts() -> None:
     """From the start of the process to the first scrape."""
-    found = []
+    found, cpu = [], []
     for _ in range(STARTS):
         with tempfile.TemporaryDirectory() as name:
             daemon = Daemon(Path(name), emulate="cann=8.5.0,soc=a3")
             found.append(daemon.first_scrape())
+            cpu.append(cpu_seconds(daemon.process.pid))
             daemon.stop()
     row(
         "start to first scrape, s (median, most)",
         f"{statistics.median(found):.2f}, {max(found):.2f}",
         "< 1",
     )
+    row("CPU time of that, s (median)", f"{statistics.median(cpu):.2f}", "")
 
 
 def row(what: str, found: str, wanted: str) -> None:

@@ -1,9 +1,13 @@
 """What the daemon keeps in memory for months: nothing that it does not use."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import capture_canary
 
 UNUSED = (
     "rich",
@@ -31,3 +35,10 @@ def test_the_daemon_loads_nothing_that_it_does_not_use(command):
 def test_rich_is_there_again_for_those_who_want_it():
     script = "import capture_canary.logging, rich.console; print(rich.console.Console)"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_structlog_is_loaded_where_rich_is_hidden_from_it():
+    folder = Path(capture_canary.__file__).parent
+    importing = re.compile(r"^\s*(import|from) structlog", re.MULTILINE)
+    found = [file.name for file in folder.rglob("*.py") if importing.search(file.read_text())]
+    assert found == ["logging.py"]

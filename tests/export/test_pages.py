@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.builders import make_report, make_stack
 from tests.export.showing import HOSTILE, NOW, get
+from tests.service.test_servers import look
 
 from capture_canary.export import static
 from capture_canary.export.pages import explain, status
@@ -208,3 +209,23 @@ def test_files_are_kept_by_the_browser_until_they_change(running, name):
     assert answer.headers["content-type"].split(";")[0] == static.FILES[name]
     assert "immutable" in answer.headers["cache-control"]
     assert get(running, f"/static/{name}?v=old").headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize(
+    ("about", "words", "loud"),
+    [
+        (True, "What our probes find holds for them.", False),
+        (False, "what our probes find says nothing of them", True),
+        (None, "is not known", False),
+    ],
+)
+def test_the_servers_here_and_whether_our_probes_are_about_them(
+    daemon, tmp_path, about, words, loud
+):
+    found = look(tmp_path, {"environ": {"HCCL_OP_EXPANSION_MODE": "AIV"}}, {})
+    daemon.state(msgspec.structs.replace(daemon.view.state, servers=found, about_servers=about))
+    page = status.page(daemon.source, now=NOW)
+    text = Page(page).text
+    for wanted in (words, "AIV (environment)", "AI_CPU (default)", "mitigated", "will degrade"):
+        assert wanted in text
+    assert ('banner alarm">The servers here run another hcomm' in page) is loud

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from capture_canary.model import ArmName, Estimate, Evidence, GraphsFate, Report, Series
+from capture_canary.stack.exposure import mitigates
 from capture_canary.trend import growth, law
 from capture_canary.trend.case import Case, kinds_of
 from capture_canary.trend.verdict import FLOOR_RATIO, FLOOR_SECONDS, ROWS, Finding
@@ -37,13 +38,18 @@ class SeriesFacts(msgspec.Struct, frozen=True, kw_only=True):
     copies: Estimate | None
     seconds: Estimate | None
     law_slope: int | None
-    """Copies per capture that the law of hcomm 8.5 and 9.0 foretells."""
+    """Copies per capture that the law of hcomm 8.5 and 9.0 foretells; null in a mode that it does not hold for."""
     matches_law: bool | None
 
 
 def series_facts(series: Series) -> SeriesFacts:
     """Return what a series says."""
-    known = series.collectives is not None and series.peers is not None
+    known = (
+        series.collectives is not None
+        and series.peers is not None
+        and series.arm != "aiv"
+        and not mitigates(series.mode)
+    )
     return SeriesFacts(
         arm=series.arm,
         mode=series.mode,

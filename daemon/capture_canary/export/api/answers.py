@@ -7,8 +7,26 @@ import msgspec
 from capture_canary.export.source import Source, Standing, standings
 from capture_canary.gate.model import Decision
 from capture_canary.model import Cause, Evidence, Judgement, Stack, VerdictName
+from capture_canary.stack.servers import Outlook, Server, outlook
 from capture_canary.store import Change, Probe, Skip
 from capture_canary.trend.explain import SeriesFacts, Step, series_facts, steps
+
+
+class ServerSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that serves on this node and captures graphs."""
+
+    pid: int
+    engine: str
+    role: str
+    pod: str | None
+    npus: tuple[int, ...]
+    mode: str | None
+    """The expansion mode in force."""
+    mode_source: str
+    versions: Stack
+    outlook: Outlook
+    """What one expects of its captures before anything is measured."""
+    reason: str
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +55,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_success: float | None
     logs: Mapping[str, Judgement]
     """What each followed log file says."""
+    servers: list[ServerSeen]
+    about_servers: bool | None
+    """Whether what our probes find holds for them; null where nobody knows."""
 
 
 class Probes(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +134,24 @@ def status(source: Source) -> Status:
         last_run=state.last_run,
         last_success=state.last_success,
         logs=view.logs,
+        servers=[_seen(one) for one in state.servers.servers if one.captures],
+        about_servers=state.about_servers,
+    )
+
+
+def _seen(server: Server) -> ServerSeen:
+    expected, reason = outlook(server)
+    return ServerSeen(
+        pid=server.pid,
+        engine=server.engine,
+        role=server.role,
+        pod=server.pod.name if server.pod else None,
+        npus=server.npus,
+        mode=server.mode.in_force,
+        mode_source=str(server.mode.source),
+        versions=server.stack,
+        outlook=expected,
+        reason=reason,
     )
 
 

@@ -32,7 +32,11 @@ def page(source: Source, *, now: float) -> str:
 def _verdict(one: Explanation) -> list[str]:
     headings = [Cell("question", "words"), Cell("answer"), Cell("detail", "words")]
     rows = [
-        [Cell(step.question, "words"), Cell(_ANSWERS[step.answer]), Cell(step.detail, "words")]
+        [
+            Cell(step.question, "words"),
+            Cell(_ANSWERS[step.answer], "when"),
+            Cell(step.detail, "words"),
+        ]
         for step in one.rows
     ]
     kept = "The report does not keep all that these rows were asked with; the reason above says what decided."
@@ -57,7 +61,7 @@ def _series(one: Explanation) -> str:
     ]
     rows = [
         [
-            Cell(f"{ARMS[found.arm]} ({found.mode or 'not known'})"),
+            Cell(f"{ARMS[found.arm]}{f' ({found.mode})' if found.mode else ''}", "when"),
             Cell(f"{found.collective}, {found.graphs}", "words"),
             Cell(str(found.rank), "number"),
             Cell(str(found.captures), "number"),

@@ -73,6 +73,13 @@ def banners(status: Status) -> list[str]:
                 "The settings file cannot be used: those before it are in force (see the log).",
             )
         )
+    if status.about_servers is False:
+        found.append(
+            (
+                "alarm",
+                "The servers here run another hcomm than we do: our probes say nothing of them.",
+            )
+        )
     if status.mode == "observe" and not status.emulated:
         found.append(
             (

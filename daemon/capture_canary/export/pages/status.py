@@ -58,6 +58,7 @@ def page(source: Source, *, now: float) -> str:
         _hero(seen, first),
         _curves(source, first, seen.plots),
         *(_aside(one, now) for one in others),
+        _servers(seen.status),
         _schedule(seen),
         _probes(seen),
         _skips(seen),
@@ -150,6 +151,34 @@ def _aside(one: Standing, now: float) -> str:
         f'<section class="card verdict aside {one.verdict}"><p><span class="badge {one.verdict}">'
         f"{SIGNS[one.verdict]} {one.verdict}</span> by {words.EVIDENCE[one.evidence]}{_since(one, now)}. "
         f"{html.text(_sentence(one.reason))}{remedy}</p></section>"
+    )
+
+
+def _servers(status: Status) -> str:
+    if not status.servers:
+        return ""
+    headings = [
+        *(Cell("server", "words"), Cell("stack", "stack"), Cell("mode"), Cell("expected")),
+        Cell("why", "words"),
+    ]
+    rows = [
+        [
+            Cell(f"{one.engine} {one.role}, {one.pod or f'pid {one.pid}'}", "words"),
+            Cell(words.stack(one.versions), "stack"),
+            Cell(f"{one.mode or 'not known'} ({one.mode_source})"),
+            Cell(one.outlook, "when"),
+            Cell(one.reason, "words"),
+        ]
+        for one in status.servers
+    ]
+    about = {
+        True: "What our probes find holds for them.",
+        False: "They run another hcomm than we do: what our probes find says nothing of them.",
+        None: "Whether what our probes find holds for them is not known.",
+    }[status.about_servers]
+    return (
+        f'<h2>Servers here</h2><div class="card">{html.table(headings, rows, "")}'
+        f'<p class="quiet">{about}</p></div>'
     )
 
 
