@@ -69,7 +69,7 @@ def main() -> None:
         ]
         command += ["--proc", str(folder / "proc"), "--state-dir", text]
         env = {**os.environ, "HOME": text}
-        took, used = [], []
+        took, used, output = [], [], b""
         for _ in range(RUNS + 1):  # the first one lays the emulated CANN out
             begun, cpu = time.perf_counter(), os.times()
             done = subprocess.run(command, capture_output=True, env=env, check=False)
@@ -82,7 +82,8 @@ def main() -> None:
                 - cpu.children_system
             )
             assert done.returncode == 1, done.stderr.decode()
-        workers = done.stdout.count(b'"role": "Worker_TP0"')
+            output = done.stdout
+        workers = output.count(b'"role": "Worker_TP0"')
         assert workers == NPUS, workers
         count = len(list((folder / "proc").iterdir()))
         print(

@@ -127,7 +127,7 @@ def lay_process(proc: Path, roots: Path, one: dict[str, Any]) -> None:
     fields = ["S", str(parent), *["0"] * 17, str(CLOCK + pid), "0", "0"]
     put(folder / "stat", f"{pid} (a ) b) {' '.join(fields)}\n")
     put(folder / "status", f"Name:\tx\nNSpid:\t{pid}\t{one.get('inner_pid', 7)}\n")
-    cgroup = CGROUPS.get(one.get("cgroup", "host"), one.get("cgroup", ""))
+    cgroup: str = CGROUPS.get(one.get("cgroup", "host")) or one.get("cgroup", "")
     names = {
         "c": container_id(name),
         "kind": container_id("kind"),

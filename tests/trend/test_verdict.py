@@ -34,7 +34,7 @@ def slower(n: int) -> float:
     return 0.010 + 0.005 * n
 
 
-def clocked(copies, *, captures=72, seconds=slower, control=0.01):
+def clocked(copies, *, captures=72, seconds=slower, control: float | None = 0.01):
     """Every kind on both ranks with these times, in rounds of three sizes beside controls."""
     return [
         series(

@@ -15,6 +15,7 @@ def main(argv: list[str]) -> int:
     """Args: the socket, container ids."""
     try:
         import docker  # noqa: PLC0415  # an extra
+        from docker import errors  # noqa: PLC0415  # an extra
     except ImportError:
         return _say(
             Answer(error="the Docker SDK is not installed: pip install 'capture-canary[docker]'")
@@ -22,17 +23,17 @@ def main(argv: list[str]) -> int:
     socket, *ids = argv
     answer = Answer()
     try:
-        client = docker.APIClient(base_url=f"unix://{socket}", timeout=DEADLINE / 2)
+        client = docker.APIClient(base_url=f"unix://{socket}", timeout=int(DEADLINE / 2))
         for number in ids:
             try:
                 config = client.inspect_container(number)["Config"]
-            except docker.errors.NotFound:
+            except errors.NotFound:
                 continue
             pairs = [pair.partition("=") for pair in config.get("Env") or []]
             answer.environments[number] = {
                 name: value for name, _, value in pairs if name in ALLOWED
             }
-    except (docker.errors.DockerException, OSError) as error:
+    except (errors.DockerException, OSError) as error:
         answer.error = f"the Docker Engine at {socket}: {type(error).__name__}: {error}"
     return _say(answer)
 

@@ -82,7 +82,7 @@ def _of_python(argv: Sequence[str]) -> Serves | None:
     for index, argument in enumerate(rest):
         if argument == "-m":
             module = rest[index + 1] if index + 1 < len(rest) else ""
-            found = [engine for start, engine in _MODULES if module.startswith(start)]
+            found: list[Engine] = [e for start, e in _MODULES if module.startswith(start)]
             return Serves(found[0], FRONT) if found else None
         if not _NO_VALUE.fullmatch(argument):
             return _of_command(rest[index:])
