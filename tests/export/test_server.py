@@ -1,6 +1,7 @@
 """The HTTP server: what it says, and that nobody can hold it up."""
 
 import contextlib
+import errno
 import http.client
 import resource
 import socket
@@ -8,6 +9,7 @@ import ssl
 import threading
 import time
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 import trustme
@@ -246,3 +248,44 @@ def test_no_host_is_every_address_of_both_families(daemon):
                 assert client.recv(100).startswith(b"HTTP/1.1 200")
     finally:
         one.stop()
+
+
+def test_a_process_without_descriptors_accepts_again_when_it_has_some(daemon, monkeypatch):
+    refused = threading.Event()
+
+    def none_left(_listening: socket.socket) -> None:
+        refused.set()
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with serving(daemon) as running:
+        with monkeypatch.context() as short:
+            short.setattr(socket.socket, "accept", none_left)
+            client = connected(running)
+            assert refused.wait(30)
+        with client:
+            client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_the_end_leaves_no_socket_whatever_clients_are_at(daemon, tls):
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(server)
+    before = sockets()
+    for _ in range(10):
+        with (
+            serving(daemon, tls=lambda: server if tls else None) as running,
+            ExitStack() as stack,
+        ):
+            for said in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01"):
+                stack.enter_context(connected(running)).sendall(said)
+    assert sockets() - before == set()
+
+
+def sockets() -> set[str]:
+    """The sockets of this process, by inode."""
+    found = set()
+    for one in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # that of the listing itself
+            found.add(str(one.readlink()))
+    return {name for name in found if name.startswith("socket:")}

@@ -68,7 +68,7 @@ class Server:
         self._among = Connections(self._limits.connections)
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Event | None = None
         self._opening: set[asyncio.Task[None]] = set()
         self._ready = threading.Event()
 
@@ -103,18 +103,20 @@ class Server:
 
     def stop(self) -> None:
         """Stop serving; requests under way get a second."""
-        if self._thread is None or self._loop is None or self._task is None:
+        if self._thread is None or self._loop is None or self._stopping is None:
             return
         with contextlib.suppress(RuntimeError):  # the loop is closed already
-            self._loop.call_soon_threadsafe(self._task.cancel)
+            self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
     async def _serve(self, listening: socket.socket) -> None:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        loop = self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        loop.add_reader(listening, self._accept, listening)
         self._ready.set()
-        with listening, contextlib.suppress(asyncio.CancelledError):
-            while True:
-                await self._accept(listening)
+        await self._stopping.wait()
+        loop.remove_reader(listening)
+        listening.close()
         for one in list(self._state.connections):
             one.shutdown()
         if self._state.tasks:
@@ -122,22 +124,32 @@ class Server:
         self._among.drop_all()
         if self._opening:
             await asyncio.wait(self._opening, timeout=_LINGER_SECONDS)
-        await asyncio.sleep(0)  # for the transports to close
+        deadline = loop.time() + _LINGER_SECONDS
+        while (self._among or self._state.connections) and loop.time() < deadline:  # noqa: ASYNC110 - once, at the end
+            await asyncio.sleep(_LINGER_SECONDS / 100)  # until each has closed its socket
 
-    async def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         """Let one client in."""
         loop = asyncio.get_running_loop()
         try:
-            client, _ = await loop.sock_accept(listening)
-        except OSError as error:  # it went away, or we have no descriptor left
+            client, _ = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return  # it went away meanwhile
+        except OSError as error:  # we have no descriptor left
             get_logger("web").warning("not_accepted", why=str(error))
-            await asyncio.sleep(_RETRY_SECONDS)
+            loop.remove_reader(listening)
+            loop.call_later(_RETRY_SECONDS, self._accept_again, listening)
             return
+        client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         one = Connection(self._config, self._state, self._limits, self._among)
         opening = loop.create_task(one.open(client, self._tls()))
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
 
 def _listen(host: str, port: int) -> socket.socket:
