@@ -2,10 +2,11 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
-from capture_canary.exits import USAGE
+from capture_canary.exits import UNKNOWN, USAGE
 
 COMMANDS = {
     "probe": "measure capture growth once, and say what it means",
@@ -22,7 +23,27 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code (0 healthy or mitigated, 1 degraded, 2 usage, 3 unknown)."""
-    args = list(sys.argv[1:] if argv is None else argv)
+    _mend_streams()
+    try:
+        parsed = _parse(list(sys.argv[1:] if argv is None else argv))
+        code: int = parsed.run(parsed)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output went away, e.g. `| head`
+        _drop_output()
+        return USAGE
+    except OSError as error:  # of a command's own files each command speaks
+        _drop_output()
+        sys.stderr.write(f"capture-canary: {error}\n")
+        return USAGE
+    except Exception:  # noqa: BLE001  # Python would end with 1, which says `degraded`
+        sys.excepthook(*sys.exc_info())
+        return UNKNOWN
+    return code
+
+
+def _parse(args: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="capture-canary", description=__doc__)
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -38,15 +59,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             module.configure(command)
             command.set_defaults(run=module.run)
-    parsed = parser.parse_args(args)
-    try:
-        code: int = parsed.run(parsed)
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader of our output went away, e.g. `| head`
-        sys.stderr.close()
-        return USAGE
-    return code
+    return parser.parse_args(args)
+
+
+def _mend_streams() -> None:
+    """Give a process that was started without some standard stream an empty one, before anything else gets its number.
+
+    What a terminal cannot show is shown as `?`.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: PTH123, SIM115  # to its end
+        if name != "stdin" and hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Let nothing that was not written be tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _version() -> str:

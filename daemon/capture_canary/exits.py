@@ -3,7 +3,8 @@
 from capture_canary.model import VerdictName
 
 USAGE = 2
-_CODES: dict[VerdictName, int] = {"healthy": 0, "mitigated": 0, "degraded": 1, "unknown": 3}
+UNKNOWN = 3
+_CODES: dict[VerdictName, int] = {"healthy": 0, "mitigated": 0, "degraded": 1, "unknown": UNKNOWN}
 
 
 def exit_code(verdict: VerdictName) -> int:

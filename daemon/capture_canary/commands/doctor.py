@@ -11,12 +11,10 @@ from capture_canary.commands.config import add_settings, settings_of
 from capture_canary.config import ConfigError
 from capture_canary.doctor.findings import Findings, find
 from capture_canary.doctor.screen import screen
-from capture_canary.exits import USAGE
+from capture_canary.exits import UNKNOWN, USAGE
 from capture_canary.probe.base import base_environment
 from capture_canary.stack.node import Places
 from capture_canary.trend.texts import LANGUAGES
-
-UNKNOWN = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
