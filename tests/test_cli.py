@@ -16,7 +16,7 @@ SCHEMA = ("config", "schema")
 def run(redirections: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the command from a shell, which can close its streams."""
     return subprocess.run(
-        ["sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, *args],
+        ["/bin/sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, *args],
         env={**os.environ, **environ},
         check=False,
         capture_output=True,
@@ -83,7 +83,7 @@ def test_reader_that_goes_away(tmp_path: Path):
 
     command = [*COMMAND, *SCHEMA]
     done = subprocess.run(
-        ["sh", "-c", '"$@" 2>"$0" | true', str(err), *command], check=False, timeout=60
+        ["/bin/sh", "-c", '"$@" 2>"$0" | true', str(err), *command], check=False, timeout=60
     )
 
     assert 0 == done.returncode

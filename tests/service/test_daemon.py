@@ -188,6 +188,18 @@ def test_observes_a_traced_server(
     assert (copies > 0) == (mode is None)
 
 
+def test_storm_of_signals_is_survived(start: Callable[..., Running]):
+    daemon = start("paused=true")
+    until(lambda: daemon.metric("probe_runs_total") is not None)
+
+    for _ in range(20_000):  # what a handler interrupts may hold any lock
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.process.send_signal(signal.SIGUSR1)
+
+    assert 0 == daemon.end()
+    assert "stopped" == daemon.events()[-1]["event"]
+
+
 DATA = Path(__file__).parent.parent / "data"
 
 

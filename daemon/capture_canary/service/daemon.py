@@ -3,9 +3,13 @@
 A probe runs in a thread of its own, so that the loop keeps its beat and a signal is heard at once.
 """
 
+import contextlib
+import os
+import select
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol
 
@@ -54,25 +58,30 @@ class Daemon:
         self._prober = prober
         self._watchers = watchers
         self._node = node
-        self._stop = threading.Event()
+        self._stopping = False
+        self._heard: set[int] = set()
+        self._wake_read, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._failing: dict[str, str] = {}
         self._probe: threading.Thread | None = None
         self._upkeep_at = time.monotonic() + UPKEEP
         self._log: Any = get_logger("daemon")
 
     def listen_to_signals(self) -> None:
         """SIGTERM and SIGINT stop, SIGHUP rereads the settings, SIGUSR1 probes now."""
-        signal.signal(signal.SIGTERM, self._on_stop)
-        signal.signal(signal.SIGINT, self._on_stop)
-        signal.signal(signal.SIGHUP, lambda *_: self._config.request())
-        signal.signal(signal.SIGUSR1, lambda *_: self._schedule.request())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, self._on_signal)
 
-    def _on_stop(self, _number: int, _frame: FrameType | None) -> None:
-        self.stop()
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        # Nothing here may take a lock: what the signal interrupted may hold it, as threading.Event does for a moment.
+        self._heard.add(number)
+        if number in (signal.SIGTERM, signal.SIGINT):
+            self._stopping = True
+        with contextlib.suppress(BlockingIOError):  # full: it wakes anyhow
+            os.write(self._wake, b"x")
 
     def stop(self) -> None:
         """Have `run` return soon, a probe under way ended and its NPUs released."""
-        self._stop.set()
-        self._prober.cancel()
+        self._on_signal(signal.SIGTERM, None)
 
     def run(self) -> None:
         """Beat until stopped."""
@@ -80,21 +89,50 @@ class Daemon:
         # npu-smi may take its time, and may hang in the driver: neither the loop nor the first scrape waits for it.
         threading.Thread(target=self._prober.learn_soc, name="soc", daemon=True).start()
         self._store.add_event("start", at=time.time(), detail=__version__)
-        while not self._stop.is_set():
+        while not self._stopping:
             self._beat()
-            self._stop.wait(BEAT)
+            self._wait()
+        self._prober.cancel()
         if self._probe:
             self._probe.join()
         self._store.close()
         self._log.info("stopped")
 
+    def _wait(self) -> None:
+        """Wait for the next beat, or for a signal."""
+        if select.select([self._wake_read], [], [], BEAT)[0]:
+            os.read(self._wake_read, select.PIPE_BUF)
+        heard = set(self._heard)
+        self._heard -= heard
+        if signal.SIGHUP in heard:
+            self._config.request()
+        if signal.SIGUSR1 in heard:
+            self._schedule.request()
+
     def _beat(self) -> None:
         self._board.beat()
-        self._board.change(history_problem=self._store.problem)
-        self._reload()
-        self._probe_if_due()
+        self._step("settings", self._reload)
+        self._step("probe", self._probe_if_due)
         for watcher in self._watchers:
-            watcher.poll()
+            self._step(type(watcher).__name__, watcher.poll)
+        self._step("history", self._upkeep)
+
+    def _step(self, name: str, do: Callable[[], None]) -> None:
+        """Do a step; a fault in one must not end the others, is said once, and told apart from the next."""
+        if self._stopping:
+            return
+        try:
+            do()
+        except Exception as error:  # whatever it is, this runs for months
+            said = f"{type(error).__name__}: {error}"
+            if self._failing.get(name) != said:
+                self._failing[name] = said
+                self._log.exception("step_failed", step=name)
+        else:
+            self._failing.pop(name, None)
+
+    def _upkeep(self) -> None:
+        self._board.change(history_problem=self._store.problem)
         if time.monotonic() >= self._upkeep_at:
             self._upkeep_at = time.monotonic() + UPKEEP
             self._store.maintain(now=time.time())
