@@ -71,15 +71,18 @@ def daemon(folder: Path, *watchers: Once) -> Daemon:
 
 @pytest.mark.parametrize("error", [RuntimeError("x"), OSError(28, "No space"), StopIteration()])
 def test_a_step_that_fails_ends_nothing_and_is_said_once(
-    tmp_path: Path, error: Exception, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, error: Exception, capsys: pytest.CaptureFixture[str], handlers: None
 ):
+    del handlers
+
     class Failing(Once):
         def poll(self) -> None:
             super().poll()
             raise error
 
-    failing, after = Failing(lambda: None), Once(lambda: one.stop(), at=3)
-    one = daemon(tmp_path, failing, after)
+    failing, after = Failing(lambda: None), Once(lambda: None)
+    one = daemon(tmp_path, failing, after, Once(lambda: signal.raise_signal(signal.SIGTERM), at=3))
+    one.listen_to_signals()
 
     one.run()
 

@@ -118,6 +118,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             self, totals=msgspec.structs.replace(self.totals, skips=skips)
         )
 
+    def after_failure(self, reason: FailureReason) -> "State":
+        """Return the state once an attempt broke off without a report."""
+        failures = plus(self.totals.failures, reason)
+        return msgspec.structs.replace(
+            self, totals=msgspec.structs.replace(self.totals, failures=failures)
+        )
+
 
 def cumulative(buckets: Sequence[int]) -> list[tuple[str, float]]:
     """Return the buckets as Prometheus wants them: upper bound and how many fell under it."""

@@ -1,6 +1,7 @@
-"""Asking a running probe to end, from another thread or a signal handler."""
+"""Asking a running probe to end, from another thread."""
 
 import os
+import threading
 
 
 class Cancel:
@@ -9,13 +10,16 @@ class Cancel:
     def __init__(self) -> None:
         """Open the pipe that carries the flag."""
         self.requested = False
+        self._lock = threading.Lock()
+        self._closed = False
         self._read, self._write = os.pipe()
 
     def request(self) -> None:
-        """Ask; safe in a signal handler, and more than once."""
-        if not self.requested:
-            self.requested = True
-            os.write(self._write, b"x")
+        """Ask; more than once does no harm, nor does asking too late."""
+        with self._lock:  # once closed, the descriptor may be anybody's
+            if not (self.requested or self._closed):
+                self.requested = True
+                os.write(self._write, b"x")
 
     def fileno(self) -> int:
         """Return the descriptor that is readable once the end was asked for."""
@@ -23,5 +27,7 @@ class Cancel:
 
     def close(self) -> None:
         """Close the pipe."""
-        os.close(self._read)
-        os.close(self._write)
+        with self._lock:
+            self._closed = True
+            os.close(self._read)
+            os.close(self._write)

@@ -123,7 +123,7 @@ class Daemon:
             return
         try:
             do()
-        except Exception as error:  # whatever it is, this runs for months
+        except Exception as error:  # noqa: BLE001  # whatever it is, this runs for months
             said = f"{type(error).__name__}: {error}"
             if self._failing.get(name) != said:
                 self._failing[name] = said

@@ -3,7 +3,8 @@
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,8 +84,8 @@ class Prober:
     def cancel(self) -> None:
         """Have a probe under way end soon, its NPUs released; and none begin again."""
         self._stop.set()
-        if self._cancel:
-            self._cancel.request()
+        if cancel := self._cancel:
+            cancel.request()
 
     def learn_soc(self) -> None:
         """Put the SoC on the board, as far as it can be known without opening an NPU."""
@@ -94,24 +95,28 @@ class Prober:
                 self._board.state(lambda state: state.with_stack({"soc": fact, **state.stack}))
 
     def attempt(self, config: Config, due: Due) -> None:
-        """Probe if the gate lets us; remember what came of it."""
-        lock, locked = _lock(config.lock_file)
+        """Probe if the gate lets us; remember what came of it. Whatever fails, the next one is planned."""
         try:
-            rules, exporter = gate_rules(config), _exporter(config)
-            facts = self._facts(config, locked)
-            facts = look(facts, rules, self._npu_smi.read, exporter.read if exporter else None)
-            if facts.emulated:  # how busy this host is says nothing of a node that is not there
-                facts = msgspec.structs.replace(facts, load=None)
-            decision = decide(rules, facts)
-            self._board.change(decision=decision, decided_at=time.time(), latched=facts.latched)
-            if lock is None or facts.npus is None or not decision.allowed:
-                self._skip(config, decision)
-            else:
-                self._schedule.began()
-                self._probe(Attempt(config, due, facts, facts.npus, decision), lock)
-        finally:
-            if lock:
-                lock.release()
+            with _locked(config.lock_file) as (lock, why):
+                self._attempt(config, due, lock, why)
+        except Exception:  # noqa: BLE001  # a fault here must not be met again in each beat
+            self._schedule.refused(float(config.gate.retry))
+            self._board.state(lambda state: state.after_failure("other"))
+            self._log.exception("probe_failed")
+
+    def _attempt(self, config: Config, due: Due, lock: ProbeLock | None, why: str | None) -> None:
+        rules, exporter = gate_rules(config), _exporter(config)
+        facts = self._facts(config, why)
+        facts = look(facts, rules, self._npu_smi.read, exporter.read if exporter else None)
+        if facts.emulated:  # how busy this host is says nothing of a node that is not there
+            facts = msgspec.structs.replace(facts, load=None)
+        decision = decide(rules, facts)
+        self._board.change(decision=decision, decided_at=time.time(), latched=facts.latched)
+        if lock is None or facts.npus is None or not decision.allowed:
+            self._skip(config, decision)
+        else:
+            self._schedule.began()
+            self._probe(Attempt(config, due, facts, facts.npus, decision), lock)
 
     def _facts(self, config: Config, locked: str | None) -> Snapshot:
         """What the daemon knows of itself."""
@@ -146,29 +151,38 @@ class Prober:
         config, devices = attempt.config, attempt.decision.devices
         numbers = runtime_numbers(devices, attempt.facts.nodes)
         begun = time.time()
-        self._board.change(running_since=begun)
-        self._cancel = Cancel()
-        if self._stop.is_set():
-            self._cancel.request()
-        probe = Probe(
-            probe_settings(config, numbers, self._base, self._board.view.state.servers.servers),
-            self._base,
-            emulated=attempt.facts.emulated,
-            observe=self._observe,
-            cancel=self._cancel,
-            inherit=(lock.fd,),
-            earlier=lambda stack: suspected(self._store, stack_id(stack), now=time.time()),
-        )
-        try:
+        with self._cancellable() as cancel:
+            probe = Probe(
+                probe_settings(config, numbers, self._base, self._board.view.state.servers.servers),
+                self._base,
+                emulated=attempt.facts.emulated,
+                observe=self._observe,
+                cancel=cancel,
+                inherit=(lock.fd,),
+                earlier=lambda stack: suspected(self._store, stack_id(stack), now=time.time()),
+            )
             report = probe.run()
+        try:
+            # First of all remember: the look at what is left may take half a minute, and be ended.
+            if not cancel.requested:
+                self._remember(attempt, report, probe.failure, time.time() - begun)
         finally:
-            cancel, self._cancel = self._cancel, None
-            cancel.close()
+            self._check_released(attempt, probe)
+
+    @contextmanager
+    def _cancellable(self) -> Iterator[Cancel]:
+        """Show that a probe runs, and let it be cancelled meanwhile."""
+        cancel = Cancel()
+        try:
+            self._cancel = cancel
+            if self._stop.is_set():
+                cancel.request()
+            self._board.change(running_since=time.time())
+            yield cancel
+        finally:
+            self._cancel = None
             self._board.change(running_since=None)
-        took = time.time() - begun
-        self._check_released(attempt, probe)
-        if not self._stop.is_set():
-            self._remember(attempt, report, probe.failure, took)
+            cancel.close()
 
     def _observe(self, event: ArmStarted | Record) -> None:
         if isinstance(event, Captured):
@@ -233,11 +247,18 @@ def failure_reason(report: Report, kind: FailureKind | None) -> FailureReason:
     return kind or ("too_little" if report.series else "other")
 
 
-def _lock(path: Path) -> tuple[ProbeLock | None, str | None]:
+@contextmanager
+def _locked(path: Path) -> Iterator[tuple[ProbeLock | None, str | None]]:
+    """Hold the node's lock, or know why not."""
     try:
-        return acquire(path), None
+        lock = acquire(path)
     except (LockBusyError, LockUnusableError) as error:
-        return None, str(error)
+        yield None, str(error)
+        return
+    try:
+        yield lock, None
+    finally:
+        lock.release()
 
 
 def _exporter(config: Config) -> NpuExporter | None:
