@@ -73,7 +73,7 @@ def test_a_fault_at_any_step_ends_one_attempt_only(
 def test_what_was_found_is_kept_before_anything_is_waited_for(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ):
-    seen = []
+    seen: list[str] = []
 
     def look(*_args: Any, **_named: Any) -> Released:
         seen.extend(row.verdict for row in parts.store.probes())
