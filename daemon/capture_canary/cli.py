@@ -17,6 +17,7 @@ COMMANDS = {
     "history": "what was judged, changed and skipped on this node",
     "story": "this node in twenty lines: what, since when, who acts",
     "report": "the history as one HTML file",
+    "bundle": "what a vendor asks for, in one redacted archive",
     "env": "make environments with a real torch-npu",
 }
 
