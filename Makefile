@@ -6,7 +6,7 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
-.PHONY: run probe test test-real lint format docs bench clean
+.PHONY: run probe test test-real lint format docs bench bench-statistics clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -37,6 +37,9 @@ docs: $(VENV)/test ## what in docs/ is made from the code
 
 bench: $(VENV)/test ## every figure of the README
 	$(BIN)/python bench/run.py
+
+bench-statistics: $(VENV)/test ## every figure of docs/statistics.md: half an hour
+	$(BIN)/python -m bench.statistics
 
 clean:
 	rm -rf $(VENV) build

@@ -16,6 +16,10 @@ def main() -> int:
         print(f"\n## {script.stem}\n", flush=True)
         if subprocess.run([sys.executable, script], check=False).returncode:
             failed.append(script.name)
+    print("\n## statistics\n", flush=True)
+    quick = [sys.executable, "-m", "bench.statistics", "--quick"]
+    if subprocess.run(quick, check=False, cwd=HERE.parent).returncode:
+        failed.append("statistics")
     if failed:
         print(f"\nfailed: {', '.join(failed)}")
     return bool(failed)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from capture_canary.model import Report
+from capture_canary.model import Report, Stack
 from capture_canary.probe import runner
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import ArmStarted, Probe, ProbeSettings
 from capture_canary.probe.messages import Captured, Kind, Record, Started
+from capture_canary.probe.plan import plan
 from capture_canary.stack.npu_smi import NpuSmi
 from capture_canary.trend import law
 
@@ -205,3 +206,45 @@ def test_npus_come_back(fault: str):
     assert () == after.processes
     assert [chip.hbm_used_mb for chip in before.chips] == [chip.hbm_used_mb for chip in after.chips]
     assert {"OK"} == {chip.health for chip in after.chips}
+
+
+def test_sizes_come_in_another_order_each_round_beside_controls():
+    settings = ProbeSettings(kinds=ALL_REDUCE_ONLY, rounds=8, seed=5, budget_seconds=60)
+
+    report, _ = probe("cann=9.1.0,soc=a3", settings)
+    captures = report.series[0].captures
+
+    assert report.seed == 5
+    rounds = [tuple(c.shape for c in captures if c.round == number) for number in range(8)]
+    assert {tuple(sorted(one)) for one in rounds} == {settings.shapes}
+    assert len(set(rounds)) > 1
+    assert all(c.control_seconds is not None and c.control_seconds > 0 for c in captures)
+    assert [c.shape for c in captures] == [
+        shape for _, _, shape in plan("destroyed", rounds=8, shapes=settings.shapes, seed=5)
+    ]
+
+
+def test_without_preload_time_is_judged_and_convicts_only_when_seen_twice():
+    # 32 copies more a capture: within the 360 captures that a series may take, times grow a hundredfold.
+    settings = ProbeSettings(
+        collectives=4, preload=False, floor_seconds=0.0, floor_ratio=0.0, budget_seconds=120
+    )
+    base = base_environment(dict(os.environ), "cann=8.5.0,soc=a3")
+    verdicts = []
+    ages: tuple[float | None, ...] = (None, 7200.0)
+    for age in ages:
+
+        def earlier(_stack: Stack, age: float | None = age) -> float | None:
+            return age
+
+        found = Probe(
+            settings, base, emulated=True, observe=lambda _event: None, earlier=earlier
+        ).run()
+        assert {c.h2d_copies for one in found.series for c in one.captures} == {None}
+        assert found.time is not None
+        assert (found.time.decision, found.time.paired) == ("grows", True)
+        assert found.time.statistic >= found.time.bound
+        assert found.growth.copies is None
+        verdicts.append((found.verdict, found.cause))
+
+    assert verdicts == [("unknown", "suspect"), ("degraded", "time_only")]

@@ -6,7 +6,7 @@ from capture_canary.probe.plan import plan
 from capture_canary.probe.settings import ProbeSettings
 from capture_canary.trend import stop
 from capture_canary.trend.case import kinds_of
-from capture_canary.trend.timed import SeriesTest, alpha_each
+from capture_canary.trend.timed import SeriesTest, alpha_each, rounds_per_unit
 
 TWO = 2
 
@@ -88,6 +88,7 @@ class Arm:
                 alpha=alpha_each(0, kinds=len(kinds_of((), "probe")), ranks=len(settings.devices)),
                 floor_seconds=settings.floor_seconds,
                 floor_ratio=settings.floor_ratio,
+                rounds_per_unit=rounds_per_unit(settings.rounds),
             )
         return self._tests[place]
 

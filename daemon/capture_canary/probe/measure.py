@@ -190,6 +190,7 @@ class Probe:
             arm_failures=self._failures(),
             copies_expected=settings.preload,
             repeated_after=None if settings.preload else self._earlier(stack),
+            rounds=settings.rounds,
             graphs_per_load=settings.graphs_per_load,
             collectives_per_graph=settings.collectives_per_graph,
             floor_seconds=settings.floor_seconds,

@@ -41,6 +41,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     floor_seconds: float
     floor_ratio: float
     repeated_after: float | None
+    rounds: int
 
     @cached_property
     def own(self) -> list[Series]:
@@ -101,6 +102,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 alpha=alpha,
                 floor_seconds=self.floor_seconds,
                 floor_ratio=self.floor_ratio,
+                rounds=self.rounds,
             )
             for index, one in enumerate(self.series)
             if one.arm == "as_configured"

@@ -46,7 +46,7 @@ class Evidence:
             logs[:] = map(add, logs, map(getitem, table[first:], places[first:]))
             statistics.append(logs)
         values.insert(0, value)
-        self.statistic = min(map(max, zip(*statistics, strict=True)))
+        self.statistic = min(map(max, *statistics, statistics[0]))
 
     def extend(self, values: Iterable[float]) -> None:
         """Take several values."""

@@ -19,7 +19,7 @@ WORTH = 2.0
 MEMORY = 0.25
 """Share of the last unit that is taken off each: what then remains of AR(1) noise (rho 0.6) wanders no further than
 independent noise would."""
-EMPIRICAL_BOUND = 1e-3
+EMPIRICAL_BOUND = 3.6e-3
 """False alarms a series, at most, by our own corpus (95 %); bench/statistics makes it, docs/statistics.md shows it."""
 _CORRELATED = 0.4
 _SURE = 2.33
@@ -39,9 +39,10 @@ class SeriesTest:
         alpha: float = ALPHA,
         beta: float = BETA,
         worth_seconds: float | None = None,
+        rounds_per_unit: int = 1,
     ) -> None:
         """Begin. `alpha` is this series' share; `worth_seconds`, a growth to be found, is `WORTH` floors by default."""
-        self.units = Units(shapes)
+        self.units = Units(shapes, rounds=rounds_per_unit)
         self.floor = floor_seconds
         self._ratio = floor_ratio
         self._worth = worth_seconds
@@ -53,8 +54,8 @@ class SeriesTest:
 
     def add(self, capture: Capture) -> None:
         """Take the next capture of the series."""
-        unit = self.units.add(capture)
-        if unit is None or len(self.units.units) > MAX_VALUES + 1:
+        unit = None if self.exhausted else self.units.add(capture)
+        if unit is None:
             return
         if self._last is None:
             self.floor = max(self.floor, self._ratio * unit.seconds)
@@ -78,6 +79,11 @@ class SeriesTest:
     def decision(self) -> TimeDecision:
         """What can be said so far."""
         return "unfit" if self._flaw() else self._found
+
+    @property
+    def statistic(self) -> float:
+        """The evidence so far that time grows by more than the floor, as a logarithm."""
+        return self._rises.statistic
 
     @property
     def exhausted(self) -> bool:
@@ -132,10 +138,21 @@ def alpha_each(series: int, *, kinds: int, ranks: int) -> float:
     return ALPHA / max(1, series, kinds * ranks)
 
 
+def rounds_per_unit(rounds: int) -> int:
+    """Return how many rounds a unit takes where this many are planned: all of them are to be looked at."""
+    return max(1, math.ceil(rounds / MAX_VALUES))
+
+
 def examine(
-    series: Series, *, index: int, alpha: float, floor_seconds: float, floor_ratio: float
+    series: Series,
+    *,
+    index: int,
+    alpha: float,
+    floor_seconds: float,
+    floor_ratio: float,
+    rounds: int = 1,
 ) -> TimeTest:
-    """Test a whole series and return what its times say; its captures may come in any order."""
+    """Test a whole series, its captures in any order; `rounds` is how many of them were planned."""
     captures = sorted(
         {capture.order: capture for capture in series.captures}.values(), key=lambda c: c.order
     )
@@ -144,6 +161,7 @@ def examine(
         floor_seconds=floor_seconds,
         floor_ratio=floor_ratio,
         alpha=alpha,
+        rounds_per_unit=rounds_per_unit(rounds),
     )
     for capture in captures:
         test.add(capture)
@@ -181,9 +199,7 @@ def _residuals(units: Sequence[Unit]) -> list[float]:
 
 
 def _growth(units: Sequence[Unit]) -> Estimate | None:
-    found = slope.theil_sen(
-        [[(unit.at, unit.seconds) for unit in units[: MAX_VALUES + 1]]], alpha=_REPORT_ALPHA
-    )
+    found = slope.theil_sen([[(unit.at, unit.seconds) for unit in units]], alpha=_REPORT_ALPHA)
     if found is None:
         return None
     return Estimate(

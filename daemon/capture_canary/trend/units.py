@@ -31,8 +31,8 @@ class Unit(NamedTuple):
 class Units:
     """Puts captures of one series, added in order, into units."""
 
-    def __init__(self, shapes: Collection[int]) -> None:
-        """Expect each of these shapes once in every round."""
+    def __init__(self, shapes: Collection[int], *, rounds: int = 1) -> None:
+        """Expect each of these shapes once in every round; a unit takes this many rounds, or more."""
         self.units: list[Unit] = []
         self.used = 0
         """Captures in units."""
@@ -42,7 +42,7 @@ class Units:
         """Whether controls were made beside the captures; None before the first unit."""
         self.problem: str | None = None
         self._shapes = frozenset(shapes)
-        self._rounds = math.ceil(LEAST / max(1, len(self._shapes)))
+        self._rounds = max(rounds, math.ceil(LEAST / max(1, len(self._shapes))))
         self._open: dict[tuple[int, int], Capture] = {}
         self._number = 0
         self._begin = -math.inf

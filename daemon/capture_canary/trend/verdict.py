@@ -50,6 +50,7 @@ def judge(
     floor_seconds: float = FLOOR_SECONDS,
     floor_ratio: float = FLOOR_RATIO,
     repeated_after: float | None = None,
+    rounds: int = 1,
 ) -> Judgement:
     """Judge what was measured. Never raises for what the records hold, and never calls the unknown healthy.
 
@@ -70,6 +71,7 @@ def judge(
         floor_seconds: growth of time in s a capture that is worth a verdict.
         floor_ratio: the same as a share of a capture's time; the greater of the two holds.
         repeated_after: seconds since an earlier probe of this stack found its time growing too; None without one.
+        rounds: how often each shape was to be captured, at most.
     """
     case = Case(
         series=tuple(series),
@@ -86,6 +88,7 @@ def judge(
         floor_seconds=floor_seconds,
         floor_ratio=floor_ratio,
         repeated_after=repeated_after,
+        rounds=rounds,
     )
     found = next(finding for row in ROWS if (finding := row(case)) is not None)
     return Judgement(

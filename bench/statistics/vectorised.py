@@ -1,0 +1,52 @@
+"""The product's test for many series at once: numpy twins of trend/sequential.py and trend/units.py.
+
+tests/trend/test_sequential_twin.py sees that they say the same.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from capture_canary.trend import ranks
+from capture_canary.trend.timed import MEMORY
+
+Floats = npt.NDArray[np.float64]
+
+
+def evidence(
+    values: Floats, slopes: tuple[float, ...] = ranks.SLOPES, *, steps: bool = True
+) -> npt.NDArray[np.float32]:
+    """Return the statistic after each value (columns) of each series (rows)."""
+    runs, count = values.shape
+    logs = np.zeros((count, len(slopes), runs), np.float32)
+    statistic = np.zeros((runs, count), np.float32)
+    tables = [[np.array(ranks.made(k + 1, s), np.float32) for k in range(count)] for s in slopes]
+    for now in range(count):
+        place = np.zeros(runs, np.int32)
+        logs[now] = logs[0] if now else -np.log(len(slopes))
+        best = logs[now].max(0)
+        for jump in range(now - 1, -1, -1):
+            place += values[:, jump] < values[:, now]
+            if steps or jump == 0:
+                for index, table in enumerate(tables):
+                    logs[jump, index] += table[now - jump][place]
+                paid = logs[jump].max(0)
+                best = np.minimum(best, paid) if steps else paid
+        statistic[:, now] = best
+    return statistic
+
+
+def judged(
+    captures: Floats, controls: Floats, sizes: int, *, steps: bool = True
+) -> npt.NDArray[np.float32]:
+    """Return the statistic after each unit but the first; one size's worth of captures is left out as warm-up."""
+    runs = len(captures)
+    time = captures[:, sizes:].reshape(runs, -1, sizes).mean(2)
+    control = np.median(controls[:, sizes:].reshape(runs, -1, sizes), axis=2)
+    units = time / control * control[:, :1]
+    return evidence(units[:, 1:] - MEMORY * units[:, :-1], steps=steps)
+
+
+def first(statistic: npt.NDArray[np.float32], bound: float) -> npt.NDArray[np.int64]:
+    """Return the index of the first value from `bound` on, -1 where there is none."""
+    hit = statistic >= bound
+    return np.where(hit.any(1), hit.argmax(1), -1)

@@ -1,0 +1,103 @@
+"""The evidence itself: fair for every order of values, deaf to a jump, and never helped by a smaller slope."""
+
+import itertools
+import math
+import statistics
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capture_canary.trend.ranks import SLOPES, made
+from capture_canary.trend.sequential import MAX_VALUES, Evidence
+
+# Whole numbers: what is done to them below changes no order by rounding.
+values = st.lists(st.integers(-1000, 1000).map(float), max_size=30)
+
+
+def path(seen, **options):
+    """The statistic after each value."""
+    evidence = Evidence(**options)
+    found = []
+    for value in seen:
+        evidence.add(value)
+        found.append(evidence.statistic)
+    return found
+
+
+@pytest.mark.parametrize("slope", [*SLOPES, 0.01, 5.0])
+@pytest.mark.parametrize("k", [1, 2, 3, 10, 100])
+def test_a_bet_pays_one_on_average_and_more_at_higher_places(slope, k):
+    payoffs = made(k, slope)
+    assert statistics.fmean(math.exp(log) for log in payoffs) == pytest.approx(1)
+    assert payoffs == sorted(payoffs)
+    assert len(payoffs) == k
+
+
+@pytest.mark.parametrize("slopes", [(0.5,), (0.06, 0.8)])
+def test_over_all_orders_the_payoff_is_one_or_less(slopes):
+    orders = list(itertools.permutations([float(n) for n in range(6)]))
+    ends = [math.exp(path(order, slopes=slopes, steps=False)[-1]) for order in orders]
+    mean = statistics.fmean(ends)
+    assert mean <= 1 + 1e-9  # the greatest share is taken for the sum of all
+    if len(slopes) == 1:
+        assert mean == pytest.approx(1)
+
+
+@pytest.mark.parametrize("jump", range(6))
+@pytest.mark.parametrize("alpha", [0.3, 0.1, 0.02])
+def test_over_all_orders_few_ever_pass_the_bound_wherever_they_jump(jump, alpha):
+    orders = list(itertools.permutations([float(n) for n in range(6)]))
+    jumped = [[v + 100.0 * (i >= jump) for i, v in enumerate(order)] for order in orders]
+    passed = sum(max(path(one)) >= math.log(1 / alpha) for one in jumped)
+    assert passed <= alpha * len(orders)
+
+
+def test_without_the_guard_a_jump_would_pass():
+    jumped = [float(n * 7 % 10) + 100 * (n >= 10) for n in range(20)]
+    assert max(path(jumped, steps=False)) > math.log(1000)
+    assert max(path(jumped)) < math.log(10)
+
+
+@given(values, st.integers(-1000, 1000), st.sampled_from([0.5, 2.0, 1024.0]))
+def test_level_and_scale_mean_nothing(seen, level, scale):
+    assert path(seen) == path([value * scale + level for value in seen])
+
+
+@given(values, st.lists(st.integers(0, 100), min_size=30, max_size=30))
+def test_a_smaller_slope_never_helps(seen, steps):
+    lowered = [v - fall for v, fall in zip(seen, itertools.accumulate(steps), strict=False)]
+    for steps_guarded in (True, False):
+        before, after = path(seen, steps=steps_guarded), path(lowered, steps=steps_guarded)
+        assert all(low <= high + 1e-9 for low, high in zip(after, before, strict=True))
+
+
+@given(values, st.integers(0, 30), st.integers(0, 10**6))
+def test_a_jump_counts_no_more_than_both_its_sides(seen, where, height):
+    """Whatever it is, the payoff is at most that of the bets before and after the jump."""
+    jumped = [value + height * (index >= where) for index, value in enumerate(seen)]
+    plain = Evidence(steps=False, slopes=SLOPES[:1])
+    plain.extend(seen[:where])
+    again = Evidence(steps=False, slopes=SLOPES[:1])
+    again.extend(seen[where:])
+    one_slope = path(jumped, slopes=SLOPES[:1])
+    if jumped:
+        assert one_slope[-1] <= plain.statistic + again.statistic + 1e-9
+
+
+@given(values)
+def test_equal_values_are_no_rise(seen):
+    doubled = [value for value in seen for _ in range(2)]
+    assert path([0.0] * len(seen)) == path([-float(n) for n in range(len(seen))])
+    assert len(path(doubled)) == len(doubled)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 400))
+def test_it_is_truncated(more):
+    evidence = Evidence()
+    evidence.extend(float(n) for n in range(MAX_VALUES))
+    before = evidence.statistic
+    evidence.extend(float(-n) for n in range(more))
+    assert evidence.statistic == before
+    assert before > math.log(1e30)

@@ -1,0 +1,281 @@
+"""Time alone, series by series: what grows, what does not, and what cannot be told from times at all."""
+
+import math
+import random
+import statistics
+from typing import Any
+
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.making import capture, series
+
+from capture_canary.model import Capture
+from capture_canary.trend import timed
+from capture_canary.trend.sequential import MAX_VALUES
+from capture_canary.trend.units import Units
+from capture_canary.trend.verdict import judge
+
+SIZES = 3
+FLOORS: dict[str, Any] = {"floor_seconds": 1e-4, "floor_ratio": 0.0}
+
+
+def rounds(
+    count: int, time: Any, control: Any = lambda _n: 0.002, *, sizes: int = SIZES, seed: int = 3
+) -> list[Capture]:
+    """Captures whose order of sizes is shuffled; `time` and `control` are functions of the capture's order."""
+    rng = random.Random(seed)  # noqa: S311 - a seeded simulation
+    made: list[Capture] = []
+    for number in range(count):
+        for shape in rng.sample(range(sizes), sizes):
+            n = len(made) + 1
+            made.append(
+                capture(
+                    n,
+                    round=number,
+                    shape=shape,
+                    seconds=0.01 + 0.004 * shape + time(n),
+                    control_seconds=control(n),
+                )
+            )
+    return made
+
+
+def examined(captures: list[Capture], **changes: Any):
+    options: dict[str, Any] = {"index": 0, "alpha": 1e-6, **FLOORS, **changes}
+    return timed.examine(series(captures), **options)
+
+
+def noise(sigma: float, seed: int = 1):
+    rng = random.Random(seed)  # noqa: S311 - a seeded simulation
+    return lambda _n: rng.gauss(0, sigma)
+
+
+def test_growth_is_found_and_measured():
+    off = noise(1e-4)
+    found = examined(rounds(40, lambda n: 5e-4 * n + off(n)))
+    assert (found.decision, found.paired) == ("grows", True)
+    assert found.statistic >= found.bound == math.log(1e6)
+    assert found.growth is not None
+    assert found.growth.lower <= 5e-4 <= found.growth.upper
+    assert found.noise == pytest.approx(1e-4, rel=0.7)
+    assert abs(found.autocorrelation or 0) < 0.5
+    assert (found.n, found.units, found.dropped) == (39 * 3, 39, 0)
+
+
+def test_none_is_found_flat_and_either_may_be_said_between():
+    off = noise(1e-4)
+    assert examined(rounds(40, off)).decision == "flat"
+    assert examined(rounds(60, lambda n: 2.5e-4 * n)).decision == "grows"
+    assert examined(rounds(60, lambda n: 0.9e-4 * n)).decision == "flat"
+    assert examined(rounds(12, lambda n: 1e-3 * n)).decision == "open"
+
+
+@pytest.mark.parametrize(
+    ("name", "time", "control"),
+    [
+        ("warm-up", lambda n: 0.05 if n <= 3 else 0.0, lambda _n: 0.002),
+        ("a jump", lambda n: 0.01 * (n > 70), lambda _n: 0.002),
+        ("a fall", lambda n: -1e-5 * n, lambda _n: 0.002),
+        ("spikes", lambda n: 0.1 if n % 7 == 0 else 0.0, lambda _n: 0.002),
+        ("saw teeth", lambda n: 1e-3 * (n % 12), lambda _n: 0.002),
+    ],
+)
+def test_what_is_no_growth_is_none(name, time, control):
+    off = noise(1e-5)
+    found = examined(rounds(60, lambda n: time(n) + off(n), control), floor_seconds=0.0)
+    assert found.decision != "grows", name
+
+
+def test_drift_that_the_controls_see_is_the_machines():
+    def slower(captures, by):
+        return [
+            type(one)(**{**fields(one), "seconds": one.seconds * by(one.order),
+                         "control_seconds": one.control_seconds * by(one.order)})
+            for one in captures
+        ]  # fmt: skip
+
+    def fields(one):
+        return {name: getattr(one, name) for name in one.__struct_fields__}
+
+    off = noise(1e-5)
+    drifting = slower(rounds(60, off), lambda n: 1 + 0.01 * n)
+    assert examined(drifting, floor_seconds=0.0).decision != "grows"
+    growing = slower(rounds(60, lambda n: 2e-4 * n + off(n)), lambda n: 1 + 0.01 * n)
+    assert examined(growing).decision == "grows"
+    alone = [type(one)(**{**fields(one), "control_seconds": None}) for one in drifting]
+    blind = examined(alone, floor_seconds=0.0)
+    assert (blind.decision, blind.paired) == ("grows", False)
+    judged = judge(
+        [series(alone)],
+        ranks=1,
+        hcomm=None,
+        soc=None,
+        configured_mode=None,
+        control=None,
+        arm_failures={},
+        copies_expected=False,
+        floor_seconds=0.0,
+        floor_ratio=0.0,
+        repeated_after=1e5,
+    )
+    assert (judged.verdict, judged.cause) == ("unknown", "suspect")
+
+
+def test_noise_that_remembers_too_much_is_unfit():
+    rng, level = random.Random(6), 0.0  # noqa: S311 - a seeded simulation
+    walk: list[float] = []
+    for _ in range(600):
+        level = 0.995 * level + rng.gauss(0, 1e-3)
+        walk.append(level + 5e-4 * len(walk))
+    found = examined(rounds(190, lambda n: walk[n - 1]))
+    assert found.decision == "unfit"
+    assert "remembers" in found.reason
+
+
+def test_sizes_that_come_once_say_nothing():
+    falling = [capture(n, round=0, shape=100 - n, seconds=0.01 * n) for n in range(1, 60)]
+    found = examined(falling)
+    assert (found.decision, found.units) == ("open", 0)
+    assert "again" in found.reason
+
+
+@pytest.mark.parametrize("sizes", [1, 2, 3, 5])
+def test_any_number_of_sizes(sizes):
+    captures = rounds(math.ceil(120 / sizes), lambda n: 5e-4 * n, sizes=sizes)
+    assert examined(captures).decision == "grows"
+
+
+def test_a_longer_plan_has_larger_units():
+    assert [timed.rounds_per_unit(n) for n in (1, MAX_VALUES, MAX_VALUES + 1, 1000)] == [1, 1, 2, 6]
+    units = Units(range(3), rounds=6)
+    for one in rounds(60, lambda _n: 0.0):
+        units.add(one)
+    assert (len(units.units), units.used) == (9, 162)
+
+
+def test_interval_of_the_slope_is_scipys_and_covers():
+    covered = 0
+    for seed in range(200):
+        off = noise(1e-4, seed)
+        found = examined(rounds(20, lambda n, off=off: 3e-4 * n + off(n))).growth
+        covered += found.lower <= 3e-4 <= found.upper
+    assert covered >= 180  # 95 %; below 0.9 of 200 with a chance of 1e-3
+    units = Units(range(3))
+    for one in rounds(20, lambda n: 3e-4 * n + off(n)):
+        units.add(one)
+    theirs = scipy.stats.theilslopes([u.seconds for u in units.units], [u.at for u in units.units])
+    ours = timed.SeriesTest(range(3), **FLOORS)
+    for one in rounds(20, noise(1e-4)):
+        ours.add(one)
+    assert theirs.low_slope <= statistics.median([theirs.slope]) <= theirs.high_slope
+    assert ours.result(0).growth is not None
+
+
+odd = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300, 5e-324, 1e7])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            capture,
+            st.integers(-5, 400),
+            round=st.integers(-3, 130),
+            shape=st.integers(-1, 4),
+            begin_ns=st.integers(-(10**20), 10**20),
+            seconds=st.floats() | odd,
+            control_seconds=st.none() | st.floats() | odd,
+            outcome=st.sampled_from(["ok", "failed"]),
+            ambiguous=st.booleans(),
+        ),
+        max_size=60,
+    )
+)
+def test_whatever_comes_has_an_answer(captures):
+    found = examined(captures)
+    assert found.decision in ("grows", "flat", "open", "unfit")
+    assert found.reason
+    assert not math.isnan(found.statistic)
+    assert found.growth is None or not math.isnan(found.growth.estimate)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(odd, min_size=1, max_size=20), st.randoms(use_true_random=False))
+def test_times_that_cannot_be_are_left_out_and_many_are_unfit(bad, rng):
+    captures = rounds(60, lambda n: 5e-4 * n)
+    for value in bad:
+        where = rng.randrange(3, len(captures))
+        captures[where] = capture(
+            where + 1,
+            round=where // 3,
+            shape=captures[where].shape,
+            seconds=value,
+            control_seconds=0.002,
+        )
+    found = examined(captures)
+    assert found.dropped > 0
+    assert found.decision == (
+        "unfit" if found.dropped > 0.1 * (found.n + found.dropped) else "grows"
+    )
+
+
+def test_a_clock_that_goes_back_is_unfit():
+    captures = rounds(60, lambda n: 5e-4 * n)
+    captures[30] = capture(
+        31, begin_ns=5, round=10, shape=captures[30].shape, control_seconds=0.002
+    )
+    found = examined(captures)
+    assert (found.decision, found.reason) == ("unfit", "the clock went back at capture 31")
+
+
+def test_missing_sizes_are_no_rounds():
+    captures = [one for one in rounds(60, lambda n: 5e-4 * n) if one.shape or one.round % 4]
+    assert examined(captures).decision == "unfit"
+
+
+@pytest.mark.parametrize("value", [1e-9, 0.01, 1e6])
+def test_constant_times_are_flat_or_open(value):
+    captures = [
+        capture(n + 1, round=n // 3, shape=n % 3, seconds=value, control_seconds=value)
+        for n in range(150)
+    ]
+    found = examined(captures)
+    assert found.decision == "flat"
+    assert found.autocorrelation == 0.0
+    assert examined(captures, floor_seconds=0.0).decision == "open"
+
+
+def test_two_captures_are_too_few():
+    assert examined(rounds(1, lambda _n: 0.0)[:2]).decision == "open"
+    assert examined([]).decision == "open"
+
+
+def test_a_million_captures_are_truncated():
+    test = timed.SeriesTest(range(3), **FLOORS)
+    rng = random.Random(2)  # noqa: S311 - a seeded simulation
+    few = [capture(1, shape=shape, control_seconds=0.002) for shape in range(3)]
+    for n in range(100_000):  # the rest would be the same again
+        one = few[n % 3]
+        test.add(
+            capture(
+                n + 1,
+                round=n // 3,
+                shape=one.shape,
+                seconds=rng.uniform(1, 2),
+                control_seconds=0.002,
+            )
+        )
+    assert test.exhausted
+    assert len(test.units.units) <= MAX_VALUES + 2
+
+
+def test_ranks_that_interleave_are_told_apart_by_their_series():
+    captures = rounds(40, lambda n: 5e-4 * n)
+    mixed = [one for one in captures for _ in range(2)]
+    test = timed.SeriesTest(range(3), **FLOORS)
+    for one in mixed:
+        test.add(one)
+    assert test.decision == "unfit"
+    assert examined(mixed).decision == "grows"  # a series holds each order once
