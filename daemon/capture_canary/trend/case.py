@@ -41,7 +41,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     floor_seconds: float
     floor_ratio: float
     repeated_after: float | None
-    rounds: int
+    rounds: int = 1
 
     @cached_property
     def own(self) -> list[Series]:
