@@ -59,3 +59,9 @@ def test_command_that_cannot_run(words, code, said):
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_without_a_name_is_no_command():
+    done = execute("")
+    assert done.returncode == 2
+    assert "no command" in done.stderr

@@ -24,7 +24,7 @@ def traced_environment(base: Mapping[str, str], tracer: str) -> dict[str, str]:
 
 def run(argv: Sequence[str]) -> NoReturn:
     """Become `argv` with the tracer preloaded; ends with a message, and a shell's exit code, where that cannot be."""
-    if not argv:
+    if not argv or not argv[0]:
         _end(2, "no command; write it behind `--`")
     tracer = str(tracer_path())
     if any(character in tracer for character in ": "):

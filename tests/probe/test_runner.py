@@ -1,6 +1,7 @@
 """The runner against children that misbehave: whatever they do, a reason in time, and nothing left behind."""
 
 import os
+import resource
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from capture_canary.identity import pid_namespace, start_time
 from capture_canary.probe import children, runner
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Ended, Kind, Record, Spec, Started, encode
@@ -96,6 +98,61 @@ def test_bad_child_gives_a_reason(script: str, reason: str):
     assert outcome.failure is not None
     assert reason in outcome.failure
     assert [] == outcome.leftover
+
+
+@pytest.mark.parametrize("lacking", ["folder", "program", "descriptors"])
+def test_child_that_cannot_be_started_gives_a_reason(
+    lacking: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    command = [sys.executable]
+    if lacking == "folder":
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    elif lacking == "program":
+        command = [str(tmp_path / "none")]
+    before = descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if lacking == "descriptors":
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(before) + 2, hard))
+
+    try:
+        outcome = runner.run_arm(
+            spec(), os.environ, mode=None, on_record=lambda _record: True, command=command
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert outcome.failure is not None
+    assert "could not be started" in outcome.failure
+    assert outcome.kind == "start"
+    assert before == descriptors()
+
+
+def test_work_of_killed_runners_is_removed_and_nobody_elses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    namespace, own = pid_namespace(), f"{os.getpid()}-{start_time(os.getpid())}"
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    kept = [
+        f"capture-canary-{namespace}-{own}-living",
+        f"capture-canary-{namespace + 1}-{gone.pid}-1-of-another-container",
+        f"capture-canary-{namespace}-{'9' * 30}-1-no-pid",
+        "capture-canary-other",
+    ]
+    for name in kept:
+        (tmp_path / name).mkdir()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / f"capture-canary-{namespace}-{gone.pid}-1-link").symlink_to(outside)
+    orphan = tmp_path / f"capture-canary-{namespace}-{gone.pid}-1-orphan"
+    (orphan / "python").mkdir(parents=True)
+    (orphan / "python" / "link").symlink_to(outside)
+
+    run(f"os.write(records, {ENDED!r})")
+
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert sorted([*kept, "outside", f"capture-canary-{namespace}-{gone.pid}-1-link"]) == left
 
 
 @pytest.mark.parametrize(

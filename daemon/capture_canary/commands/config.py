@@ -47,7 +47,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose settings, the same for every command that has any."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
     for name, text in _FLAGS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, help=text)
+        bare: dict[str, Any] = {"nargs": "?", "const": "cann=8.5.0"} if name == "emulate" else {}
+        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, help=text, **bare)
     parser.add_argument(
         "--set",
         action="append",

@@ -1,12 +1,15 @@
 """`capture-canary probe`: measure once, show it, say what it means."""
 
 import argparse
+import math
 import os
+import re
 import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import get_args
+from types import FrameType
+from typing import NoReturn, get_args
 
 import msgspec
 from rich.console import Console
@@ -22,6 +25,10 @@ from capture_canary.probe.measure import Probe, ProbeSettings
 from capture_canary.probe.workloads import PATIENCE, WORKLOADS
 
 DEFAULTS = ProbeSettings()
+_MAX_RANKS = 64
+"""As `probe.ranks` allows: each is a process."""
+_SIGNALLED = 128
+"""A shell's exit code of what a signal ended, less its number."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--env", metavar="NAME", help="an environment (docs/environments.md), on the emulated CANN"
     )
     npus = parser.add_mutually_exclusive_group()
-    npus.add_argument("--ranks", type=_positive, metavar="N", help="use NPUs 0 to N-1 (2)")
+    npus.add_argument("--ranks", type=_ranks, metavar="N", help="use NPUs 0 to N-1 (2)")
     npus.add_argument("--devices", type=_numbers, metavar="N,N,…", help="use these NPUs")
     parser.add_argument(
         "--collectives",
@@ -108,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         return _now(args.state_dir, errors)
     try:
         python, base = _stack(args)
-    except EmulationError as error:
+    except (EmulationError, OSError) as error:
         errors.print(f"--emulate: {error}", style="red", markup=False)
         return USAGE
     except (environments.RecipeError, environments.CreateError) as error:
@@ -119,10 +126,11 @@ def run(args: argparse.Namespace) -> int:
         return USAGE
     settings = _settings(args, python)
     if args.plot and args.plot.suffix not in {".png", ".svg"}:
-        errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", style="red")
+        errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", markup=False)
         return USAGE
     with terminal.progress(errors) as observe:
         emulated = args.emulate is not None or args.env is not None
+        _end_in_good_order()
         report = Probe(settings, base, emulated=emulated, observe=observe).run()
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
@@ -192,22 +200,49 @@ def _plot(report: Report, path: Path | None, errors: Console) -> int:
     return 0
 
 
+def _end_in_good_order() -> None:
+    """Have the first signal end the probe, its processes and its files; a second one must not interrupt that."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        for one in numbers:
+            signal.signal(one, signal.SIG_IGN)
+        raise SystemExit(_SIGNALLED + number)
+
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, end)
+
+
+def _bounded(text: str, most: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 1 and {most}")
+    return int(text)
+
+
 def _positive(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 10_000:  # noqa: PLR2004  # a bound against typing errors
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 10000")
-    return value
+    return _bounded(text, 10_000)
+
+
+def _ranks(text: str) -> int:
+    return _bounded(text, _MAX_RANKS)
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not 0 < value <= 86_400:  # noqa: PLR2004  # a day
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds up to a day")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to a day")
     return value
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    numbers = tuple(int(part) for part in text.split(","))
-    if min(numbers) < 0 or len(set(numbers)) != len(numbers):
-        raise argparse.ArgumentTypeError(f"{text} is not a list of different NPUs")
+    parts = text.split(",")
+    numbers = tuple(int(part) for part in parts if re.fullmatch(r"[0-9]{1,4}", part, re.ASCII))
+    if len(numbers) != len(parts) or len(set(numbers)) != len(numbers) or len(numbers) > _MAX_RANKS:
+        raise argparse.ArgumentTypeError(
+            f"{text[:80]!r} is not a list of at most {_MAX_RANKS} different NPUs, such as 0,1"
+        )
     return numbers

@@ -6,10 +6,8 @@ Whatever the child does, hang, die, write garbage, flood or fork, the arm ends w
 import contextlib
 import os
 import selectors
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +18,7 @@ import msgspec
 
 import capture_canary
 from capture_canary.native import tracer_path
-from capture_canary.probe import children
+from capture_canary.probe import children, workfolder
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import (
     MAX_LINE,
@@ -124,33 +122,24 @@ def run_arm(
     it keeps open, such as the node's lock. `command` is the child, to which the number of the records' descriptor is
     added. Without `preload` its copies are not counted.
     """
-    work = Path(tempfile.mkdtemp(prefix="capture-canary-"))
     mark = uuid.uuid4().hex
-    environment = arm_environment(base, mode=mode, work=work, preload=preload) | {
-        children.MARK: mark
-    }
     begin = time.monotonic()
-    try:
-        _lend_package(work)
-        children.adopt_orphans()
-        records_read, records_write = os.pipe()
-        child = subprocess.Popen(
-            [*command, str(records_write)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=(records_write, *inherit),
-            env=environment,
-            cwd="/",  # `-m` would import from a hostile working directory first
-            start_new_session=True,
-        )
-        os.close(records_write)
+    with contextlib.ExitStack() as undo:
+        try:
+            work = workfolder.make(undo)
+            environment = arm_environment(base, mode=mode, work=work, preload=preload)
+            _lend_package(work)
+            children.adopt_orphans()
+            child, records_read = _start(
+                [*command], environment | {children.MARK: mark}, inherit, undo
+            )
+        except OSError as error:
+            return _not_started(error, time.monotonic() - begin)
         watch = _Watch(child, records_read, on_record, begin + spec.deadline_seconds, cancel)
         try:
             watch.start(spec)
             watch.read()
         finally:
-            os.close(records_read)
             ended = watch.ended_itself or watch.failure == CANCELLED  # that had its grace
             leftover = (children.sweep if ended else children.end_child)(child, mark)
             watch.close()
@@ -163,8 +152,42 @@ def run_arm(
             seconds=time.monotonic() - begin,
             leftover=leftover,
         )
+
+
+def _start(
+    command: list[str],
+    environment: dict[str, str],
+    inherit: tuple[int, ...],
+    undo: contextlib.ExitStack,
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the child; return it with the descriptor that its records come from."""
+    records_read, records_write = os.pipe()
+    undo.callback(os.close, records_read)
+    try:
+        child = subprocess.Popen(
+            [*command, str(records_write)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(records_write, *inherit),
+            env=environment,
+            cwd="/",  # `-m` would import from a hostile working directory first
+            start_new_session=True,
+        )
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        os.close(records_write)
+    return child, records_read
+
+
+def _not_started(error: OSError, seconds: float) -> ArmRun:
+    return ArmRun(
+        records=[],
+        failure=f"its child could not be started: {error}",
+        kind="start",
+        code=None,
+        seconds=seconds,
+        leftover=[],
+    )
 
 
 class _Watch:
