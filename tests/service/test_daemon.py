@@ -165,20 +165,8 @@ def test_observes_a_traced_server(
 ):
     daemon = start("paused=true", emulate=emulate)
     until(lambda: daemon.metric("probe_runs_total") is not None)
-    environ = base_environment(os.environ, emulate) | {
-        "CAPTURE_CANARY_TRACE_DIR": str(tmp_path / "traces")
-    }
-    (tmp_path / "traces").mkdir(exist_ok=True)
-    if mode:
-        environ["HCCL_OP_EXPANSION_MODE"] = mode
-    command = [sys.executable, "-m", "capture_canary.cli", "exec", "--", sys.executable]
 
-    subprocess.run(
-        [*command, str(Path(__file__).with_name("server.py")), "6"],
-        env=environ,
-        check=True,
-        timeout=PATIENCE,
-    )
+    serve(tmp_path, emulate, mode)
 
     sample = rf'verdict\{{evidence="trace",stack="\w+",verdict="{verdict}"\}}'
     until(lambda: daemon.metric(sample) == 1)
@@ -198,6 +186,35 @@ def test_storm_of_signals_is_survived(start: Callable[..., Running]):
 
     assert 0 == daemon.end()
     assert "stopped" == daemon.events()[-1]["event"]
+
+
+def serve(folder: Path, emulate: str, mode: str | None) -> None:
+    """Have a traced server load and end."""
+    environ = base_environment(os.environ, emulate) | {
+        "CAPTURE_CANARY_TRACE_DIR": str(folder / "traces")
+    }
+    (folder / "traces").mkdir(exist_ok=True)
+    if mode:
+        environ["HCCL_OP_EXPANSION_MODE"] = mode
+    command = [sys.executable, "-m", "capture_canary.cli", "exec", "--", sys.executable]
+    subprocess.run(
+        [*command, str(Path(__file__).with_name("server.py")), "6"],
+        env=environ,
+        check=True,
+        timeout=PATIENCE,
+    )
+
+
+def test_server_started_again_with_aiv_is_mitigated(start: Callable[..., Running], tmp_path: Path):
+    daemon = start("paused=true")
+    serve(tmp_path, "cann=8.5.0,soc=a3", None)
+    sample = r'verdict\{{evidence="trace",stack="\w+",verdict="{}"\}}'
+    until(lambda: daemon.metric(sample.format("degraded")) == 1)
+
+    serve(tmp_path, "cann=8.5.0,soc=a3", "AIV")
+
+    until(lambda: daemon.metric(sample.format("mitigated")) == 1)
+    assert 0 == daemon.metric(sample.format("degraded"))
 
 
 DATA = Path(__file__).parent.parent / "data"

@@ -12,12 +12,14 @@ from capture_canary.service.reports import evidence
 from capture_canary.stack.exposure import effective_mode
 from capture_canary.stack.identity import stack_id
 from capture_canary.store import Store
-from capture_canary.trace.folder import TracedProcess, TraceFolder
+from capture_canary.trace.folder import MAX_FILES, TracedProcess, TraceFolder
 from capture_canary.trend import verdict
 from capture_canary.trend.report import report_of
 
 EVERY = 2.0
 """Seconds between two looks: a load takes minutes, a look some system calls a file."""
+_SAID = 256
+"""Stacks and modes whose last verdict is remembered."""
 _WORST: tuple[VerdictName, ...] = ("degraded", "unknown", "mitigated", "healthy")
 
 
@@ -30,8 +32,9 @@ class TraceWatch:
         self._board = board
         self._store = store
         self._next = 0.0
+        self._overfull = False
         self._stack_then: Stack | None = None
-        self._said: dict[str, tuple[VerdictName, str | None]] = {}
+        self._said: dict[tuple[str, str | None], tuple[VerdictName, str | None]] = {}
         self._log: Any = get_logger("trace")
 
     def poll(self) -> None:
@@ -40,6 +43,9 @@ class TraceWatch:
             return
         self._next = time.monotonic() + EVERY
         new, stack = self._folder.poll(), self._board.view.state.stack
+        if self._folder.left_out and not self._overfull:
+            self._log.warning("traces_left_out", files=self._folder.left_out, followed=MAX_FILES)
+        self._overfull = self._folder.left_out > 0
         if not new and stack is self._stack_then:
             return
         self._stack_then = stack
@@ -50,9 +56,8 @@ class TraceWatch:
     def _groups(self) -> list[list[TracedProcess]]:
         """The processes by what they run: stack and mode."""
         groups: defaultdict[tuple[str, str | None], list[TracedProcess]] = defaultdict(list)
-        for process in self._folder.processes.values():
-            if process.captures:
-                groups[stack_id(self._stack(process)), process.mode].append(process)
+        for process in self._folder.current():
+            groups[stack_id(self._stack(process)), process.mode].append(process)
         return list(groups.values())
 
     def _stack(self, process: TracedProcess) -> Stack:
@@ -98,8 +103,11 @@ class TraceWatch:
         for report in reports:
             name = stack_id(report.stack)
             said = (report.verdict, report.cause)
-            if self._said.get(name) != said:
-                self._said[name] = said
+            place = (name, report.mode)
+            if self._said.get(place) != said:
+                while len(self._said) >= _SAID:  # anybody may write traces of ever new stacks
+                    self._said.pop(next(iter(self._said)))
+                self._said[place] = said
                 self._store.add_probe(report, at=now, stack=name, evidence="trace")
                 self._log.info("trace_judged", **evidence(report))
         worst = min(reports, key=lambda report: _WORST.index(report.verdict))
