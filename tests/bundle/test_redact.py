@@ -34,6 +34,7 @@ def test_what_support_needs_stays(text):
         ("link 48:57:02:ab:cd:ef up", "link <mac-1> up", "mac"),
         ("Serial Number : 2102AB1234C0", "Serial Number : <serial-1>", "serial"),
         ("vdie_id=45A8E180 20504E03", "vdie_id=<serial-1>", "serial"),
+        ('"vdie_id": "45A8E180 20504E03",', '"vdie_id": "<serial-1>",', "serial"),
         ("HF_TOKEN=hf_abcdefghijk", "HF_TOKEN=<secret-1>", "secret"),
         ('"password": "p4ss,word"', '"password": "<secret-1>,word"', "secret"),
         ("Authorization: Bearer abc.def-ghi", "Authorization: Bearer <secret-1>", "secret"),

@@ -16,6 +16,7 @@ from capture_canary.stack.processes import Finder
 from capture_canary.stack.servers import about_them, outlook
 
 WORKER = "exec -a VLLM::Worker_TP0 sleep 600"
+WIPED = "exec -c -a VLLM::Worker_TP0 sleep 600"
 CONTAINERS = {
     # name: CANN, hcomm, variables of the container, what it runs
     "degrading": ("9.0.0", None, {}, WORKER),
@@ -23,7 +24,7 @@ CONTAINERS = {
     "fixed": ("9.1.0", None, {"HCCL_OP_EXPANSION_MODE": "HOST"}, WORKER),
     "trap": ("9.1.0", "9.0.0", {}, WORKER),
     # `exec -c` leaves what a title leaves: nothing to read in /proc
-    "wiped": ("9.0.0", None, {"HCCL_OP_EXPANSION_MODE": "AIV", "HF_TOKEN": "hf_secret"}, WORKER.replace("exec", "exec -c")),
+    "wiped": ("9.0.0", None, {"HCCL_OP_EXPANSION_MODE": "AIV", "HF_TOKEN": "hf_secret"}, WIPED),
 }  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def docker():
         engine.wait(60)
         for mount in Path("/proc/mounts").read_text().splitlines():
             if str(folder) in mount:
-                subprocess.run(["umount", "-l", mount.split()[1]], check=False)
+                subprocess.run([need("umount"), "-l", mount.split()[1]], check=False)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -92,7 +93,7 @@ def base_image(folder):
     for name in ("bash", "sleep"):
         program = Path(shutil.which(name) or "").resolve()
         libraries = subprocess.run(
-            ["ldd", program], capture_output=True, text=True, check=True
+            [need("ldd"), program], capture_output=True, text=True, check=True
         ).stdout
         paths = [word for word in libraries.split() if word.startswith("/")]
         for path in [f"/bin/{name}", *paths]:

@@ -18,7 +18,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("secret", re.compile(r"(?i)(\bbearer\s+|\bbasic\s+)([A-Za-z0-9+/=._-]{8,})")),
     ("secret", re.compile(r"([a-z][a-z0-9+.-]{1,16}://[^\s/:@]{0,128}:)([^\s/@]{1,256})(?=@)")),
     ("secret", re.compile(r"()(\b(?:hf|sk|ghp|glpat)[_-][A-Za-z0-9_-]{8,})")),
-    ("serial", re.compile(r"(?i)(\b(?:serial[ _-]*(?:number|no\.?)?|vdie[ _-]?id|\bsn)\s*[=:]\s*\"?)([A-Za-z0-9][A-Za-z0-9 -]{3,63}[A-Za-z0-9])")),
+    ("serial", re.compile(r"(?i)(\b(?:serial[ _-]*(?:number|no\.?)?|vdie[ _-]?id|\bsn)[\"']?\s{0,8}[=:]\s{0,8}[\"']?)([A-Za-z0-9][A-Za-z0-9 -]{3,63}[A-Za-z0-9])")),
     ("mac", re.compile(r"()(?<![0-9A-Fa-f:])((?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})(?![0-9A-Fa-f:])")),
     ("mail", re.compile(r"()(\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}\b)")),
     ("address", re.compile(r"()(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])")),

@@ -270,6 +270,14 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             restart=True,
         ),
     ] = None
+    kubernetes: Annotated[
+        bool,
+        about(
+            "Ask the Kubernetes API for this node's pods: names, and variables that pod specs spell out. Takes `list` "
+            "on pods and the variable NODE_NAME.",
+            restart=True,
+        ),
+    ] = False
     kubelet_socket: Annotated[
         Path | None,
         about(

@@ -1,21 +1,22 @@
 """All that `doctor` finds, as one object: what is shown on the screen and printed as JSON."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 
 from capture_canary import __version__
 from capture_canary.config.model import Config
 from capture_canary.gate.collect import look as gate_look
+from capture_canary.gate.collect import look_at_npus
 from capture_canary.gate.decide import decide
 from capture_canary.gate.latch import Latch, LatchFile
 from capture_canary.gate.model import Decision, Place, Snapshot
 from capture_canary.lock import holder_pid
-from capture_canary.service.settings import configured_mode, gate_rules
-from capture_canary.stack import npu_smi
+from capture_canary.service.settings import configured_mode, gate_rules, helpers
+from capture_canary.stack import npu_exporter, npu_smi
 from capture_canary.stack.exposure import family
-from capture_canary.stack.helpers import Helpers
 from capture_canary.stack.identity import stack_id
 from capture_canary.stack.node import Node, Places, look_at_node
 from capture_canary.stack.npus import Npus, NpusUnknownError
@@ -68,13 +69,20 @@ def find(
         places: where to look.
     """
     smi = npu_smi.NpuSmi(npu_smi.command(base), env=base)
-    shown = _Once(smi)
+    gate = config.gate
+    exporter = (
+        npu_exporter.NpuExporter(gate.npu_exporter, max_age=float(gate.npu_exporter_max_age))
+        if gate.npu_exporter
+        else None
+    )
+    shown = _Once(smi.read, exporter.read if exporter else None)
     folder = TraceFolder(config.trace_dir)
     folder.poll()
     facts = traced(one.file.facts for one in folder.processes.values())
-    helpers = Helpers(docker=config.servers.docker_socket, kubelet=config.servers.kubelet_socket)
     finder = Finder(places.proc, inspect=True)
-    node = look_at_node(base, shown.read, finder, helpers, places=places, traces=facts)
+    node = look_at_node(
+        base, shown.read, finder, helpers(config, base), places=places, traces=facts
+    )
     folder.close()
     snapshot = gate_look(_known(config, node), gate_rules(config), shown.read)
     if snapshot.emulated:  # how busy this host is says nothing of a node that is not there
@@ -124,21 +132,21 @@ def who(server: Server) -> str:
 
 
 class _Once:
-    """npu-smi's answer, asked for once: it may take seconds."""
+    """What npu-smi shows, with npu-exporter's counts where configured; asked for once: it may take seconds."""
 
-    def __init__(self, smi: npu_smi.NpuSmi) -> None:
-        self._smi = smi
-        self._answer: Npus | NpusUnknownError | None = None
+    def __init__(
+        self, npu_smi_: Callable[[], Npus], exporter: Callable[[], Npus] | None = None
+    ) -> None:
+        self._look = partial(look_at_npus, npu_smi_, exporter)
+        self._answer: tuple[Npus | None, str, str | None] | None = None
 
     def read(self) -> Npus:
         if self._answer is None:
-            try:
-                self._answer = self._smi.read()
-            except NpusUnknownError as error:
-                self._answer = error
-        if isinstance(self._answer, NpusUnknownError):
-            raise self._answer
-        return self._answer
+            self._answer = self._look()
+        npus, why, _ = self._answer
+        if npus is None:
+            raise NpusUnknownError(why)
+        return npus
 
 
 def _known(config: Config, node: Node) -> Snapshot:

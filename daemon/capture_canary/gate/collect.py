@@ -133,7 +133,13 @@ def merged(shown: Npus, counted: Npus) -> Npus:
             return replace(chip, processes=chip.processes or None)
         known = [n for n in (chip.processes, other.processes) if n is not None]
         health = chip.health if other.health in {"OK", "unknown"} else other.health
-        return replace(chip, processes=max(known, default=None), health=health)
+        return replace(
+            chip,
+            processes=max(known, default=None),
+            health=health,
+            bus_id=chip.bus_id or other.bus_id,
+            vdie_id=other.vdie_id,
+        )
 
     return replace(
         shown,

@@ -1,5 +1,6 @@
 """Keeps what serves on this node on the board: looked at now and then, in a thread of its own."""
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -10,8 +11,8 @@ import msgspec
 from capture_canary.config.model import Config
 from capture_canary.logging import get_logger
 from capture_canary.service.board import Board
+from capture_canary.service.settings import helpers
 from capture_canary.stack.devices import device_nodes
-from capture_canary.stack.helpers import Helpers
 from capture_canary.stack.processes import Finder, traced
 from capture_canary.stack.servers import Servers, about_them, outlook
 from capture_canary.trace.folder import TraceFolder
@@ -24,7 +25,7 @@ class ServerWatch:
     def __init__(self, config: Config, folder: TraceFolder, board: Board) -> None:
         """Bind to what is read and written."""
         servers = config.servers
-        self._helpers = Helpers(docker=servers.docker_socket, kubelet=servers.kubelet_socket)
+        self._helpers = helpers(config, os.environ)
         self._interval = float(servers.interval)
         self._finder = Finder(inspect=servers.inspect)
         self._folder = folder

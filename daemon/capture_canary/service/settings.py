@@ -7,6 +7,7 @@ from capture_canary.config.model import Config
 from capture_canary.gate.model import Rules
 from capture_canary.schedule import Plan, plan_for
 from capture_canary.stack.exposure import mitigates
+from capture_canary.stack.helpers import Helpers
 from capture_canary.stack.servers import Server
 
 if TYPE_CHECKING:
@@ -79,6 +80,16 @@ def configured_mode(
     if mode := environ.get("HCCL_OP_EXPANSION_MODE"):
         return mode, "HCCL_OP_EXPANSION_MODE"
     return None, "default of the SoC"
+
+
+def helpers(config: Config, environ: Mapping[str, str]) -> Helpers:
+    """Return whom the settings allow to be asked about servers."""
+    servers = config.servers
+    return Helpers(
+        docker=servers.docker_socket,
+        kubelet=servers.kubelet_socket,
+        node=environ.get("NODE_NAME", "") if servers.kubernetes else None,
+    )
 
 
 def probes(config: Config) -> bool:

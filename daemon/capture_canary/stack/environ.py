@@ -55,11 +55,11 @@ def parse(data: bytes, *, whole: bool = True) -> Environment:
     return Environment(values=values, complete=whole and any_name)
 
 
-def of_pairs(pairs: Iterable[tuple[str, str]]) -> Environment:
+def of_pairs(pairs: Iterable[tuple[str, str]], *, complete: bool = True) -> Environment:
     """Return the allowed ones of a container's or a pod's variables."""
     return Environment(
         values={name: _text(value.encode()) for name, value in pairs if name in ALLOWED},
-        complete=True,
+        complete=complete,
     )
 
 

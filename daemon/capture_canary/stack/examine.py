@@ -32,7 +32,7 @@ class Examiner:
         *,
         inspect: bool,
         soc: str | None,
-        told: Mapping[str, Environment] | None = None,
+        told: Mapping[str, Said] | None = None,
     ) -> None:
         """Args: where processes are, whether to look into them, the node's SoC, containers' variables."""
         self._told = told or {}
@@ -52,7 +52,7 @@ class Examiner:
             return None
         said, options = self._environments(folder, container, argv, unseen)
         if container and container.id in self._told:
-            said.append(Said("container", self._told[container.id]))
+            said.append(self._told[container.id])
         environment = said[0].environment if said else _OFF
         stack = self._stack(folder, argv, environment, unseen) if self._inspect else {}
         stack = {**stack, **_called(traced)}

@@ -32,7 +32,12 @@ _UNSUPPORTED_KEEPS_DEFAULT: dict[Family, frozenset[str]] = {
 """Modes that a family knows; HCCL warns of another family's mode and keeps the default."""
 
 _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = (
-    (re.compile(r"ascend910_93[0-9a-z]*|910_93[0-9a-z]*|a3", re.ASCII), "a3"),
+    (
+        re.compile(
+            r"(ascend[ _]?)?910_93[0-9a-z]*|(ascend[ _]?)?910c|(atlas .{0,16})?a3", re.ASCII
+        ),
+        "a3",
+    ),
     (re.compile(r"(ascend)?910b[0-9][0-9a-z-]*|a2", re.ASCII), "a2"),
     (re.compile(r"ascend(950|910_95)[0-9a-z_-]*|950(pr|dt)?|a5", re.ASCII), "950"),
     (re.compile(r"(ascend)?310p[0-9a-z]*", re.ASCII), "310p"),

@@ -1,6 +1,6 @@
-"""Asks others for what /proc does not tell: the Docker Engine for variables, the kubelet for pods.
+"""Asks others for what /proc does not tell: the Kubernetes API, the Docker Engine, the kubelet.
 
-Both are asked in a child process, so that neither their libraries nor their silence are ours; each only where the
+Each is asked in a child process, so that neither their libraries nor their silence are ours, and only where the
 operator opted in.
 """
 
@@ -13,6 +13,7 @@ import msgspec
 from capture_canary.stack import environ
 from capture_canary.stack.command import Command, CommandError
 from capture_canary.stack.environ import Environment
+from capture_canary.stack.mode import Said
 from capture_canary.stack.npus import printable
 from capture_canary.stack.processes import Finder
 from capture_canary.stack.servers import Pod, Server, Servers
@@ -24,11 +25,13 @@ MAX_CONTAINERS = 64
 
 
 class Answer(msgspec.Struct):
-    """What a child prints: one of the two."""
+    """What a child prints: one of the three."""
 
     environments: dict[str, dict[str, str]] = {}
     """Allowed variables by container id."""
     pods: list["PodOfDevices"] = []
+    containers: dict[str, "PodOfContainer"] = {}
+    """By container id."""
     error: str | None = None
 
 
@@ -41,13 +44,25 @@ class PodOfDevices(msgspec.Struct):
     """N of each /dev/davinciN."""
 
 
+class PodOfContainer(msgspec.Struct):
+    """A container's pod, and what its spec says of the container's variables."""
+
+    namespace: str
+    name: str
+    variables: dict[str, str]
+    """What is not among them may still come from the image, a ConfigMap or a Secret."""
+
+
 class Helpers:
     """Whom to ask; nobody where neither socket is named."""
 
-    def __init__(self, *, docker: Path | None = None, kubelet: Path | None = None) -> None:
-        """Args: the sockets."""
+    def __init__(
+        self, *, docker: Path | None = None, kubelet: Path | None = None, node: str | None = None
+    ) -> None:
+        """Args: the sockets, and the node whose pods the Kubernetes API is asked for."""
         self._docker = docker
         self._kubelet = kubelet
+        self._node = node
 
     def look(
         self,
@@ -65,18 +80,32 @@ class Helpers:
             for one in found.servers
             if one.mode.source == "unknown" and one.container
         }
-        if silent and self._docker:
-            told = self._environments(self._docker, silent, unseen)
-            if told:
-                found = finder.look(nodes=nodes, soc=soc, traces=traces, told=told)
-        elif silent:
+        pods = self._containers(unseen) if self._node is not None and found.servers else {}
+        told = {
+            number: Said("pod", environ.of_pairs(pod.variables.items(), complete=False))
+            for number, pod in pods.items()
+            if number in silent and environ.MODE in pod.variables
+        }
+        rest = silent - told.keys()
+        if rest and self._docker:
+            answers = self._environments(self._docker, rest, unseen)
+            told |= {number: Said("container", one) for number, one in answers.items()}
+        elif rest:
             unseen.append(
-                f"variables of {len(silent)} containers: the Docker Engine may be asked (servers.docker_socket)"
+                f"variables of {len(rest)} containers: the Docker Engine may be asked (servers.docker_socket)"
             )
-        servers = found.servers
+        if told:
+            found = finder.look(nodes=nodes, soc=soc, traces=traces, told=told)
+        servers = _of_containers(found.servers, pods)
         if self._kubelet and servers:
-            servers = _named(servers, self._pods(self._kubelet, unseen))
+            servers = _of_devices(servers, self._pods(self._kubelet, unseen))
         return msgspec.structs.replace(found, servers=servers, unseen=(*found.unseen, *unseen))
+
+    def _containers(self, unseen: list[str]) -> dict[str, PodOfContainer]:
+        answer = _ask("kubernetes_child", [self._node or ""])
+        if answer.error:
+            unseen.append(f"pods: {answer.error}")
+        return answer.containers
 
     def _environments(
         self, socket: Path, ids: Collection[str], unseen: list[str]
@@ -113,19 +142,33 @@ def _ask(module: str, arguments: list[str]) -> Answer:
     return Answer(error=printable(last, 200) or f"exit code {code}")
 
 
-def _named(servers: tuple[Server, ...], pods: Mapping[int, PodOfDevices]) -> tuple[Server, ...]:
+def _of_devices(
+    servers: tuple[Server, ...], pods: Mapping[int, PodOfDevices]
+) -> tuple[Server, ...]:
     """The servers, with the pod's name where the kubelet said whose an NPU is."""
-    named = []
-    for one in servers:
-        pod = next((pods[n] for n in one.npus if n in pods), None)
-        if pod is not None:
-            uid = one.pod.uid if one.pod else None
-            found = Pod(
-                uid=uid,
-                name=printable(pod.name, 253),
-                namespace=printable(pod.namespace, 253),
-                source="kubelet",
-            )
-            one = msgspec.structs.replace(one, pod=found)  # noqa: PLW2901  # the same server, named
-        named.append(one)
-    return tuple(named)
+    return tuple(
+        _named(one, next((pods[n] for n in one.npus if n in pods), None), "kubelet")
+        for one in servers
+    )
+
+
+def _of_containers(
+    servers: tuple[Server, ...], pods: Mapping[str, PodOfContainer]
+) -> tuple[Server, ...]:
+    """The servers, with the pod's name where the Kubernetes API said whose a container is."""
+    return tuple(
+        _named(one, pods.get(one.container.id) if one.container else None, "Kubernetes API")
+        for one in servers
+    )
+
+
+def _named(server: Server, pod: PodOfDevices | PodOfContainer | None, source: str) -> Server:
+    if pod is None:
+        return server
+    found = Pod(
+        uid=server.pod.uid if server.pod else None,
+        name=printable(pod.name, 253),
+        namespace=printable(pod.namespace, 253),
+        source=source,
+    )
+    return msgspec.structs.replace(server, pod=found)

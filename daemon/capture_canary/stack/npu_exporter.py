@@ -168,6 +168,7 @@ class _ChipSamples:
             name=printable(self._labels.get("model_name", "")),
             health=health,
             bus_id=printable(self._labels.get("pcie_bus_info", "")) or None,
+            vdie_id=printable(self._labels.get("vdie_id", "")) or None,
             hbm_used_mb=self._int(_USED),
             hbm_total_mb=self._int(_TOTAL),
             aicore=self._int(_AICORE),

@@ -19,6 +19,8 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
     health: str
     """As npu-smi spells it; "OK" is the only good one."""
     bus_id: str | None
+    vdie_id: str | None = None
+    """The die's own number, which only npu-exporter tells."""
     hbm_used_mb: int | None
     hbm_total_mb: int | None
     aicore: int | None

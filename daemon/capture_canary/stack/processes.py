@@ -8,8 +8,8 @@ import msgspec
 
 from capture_canary.identity import boot_id
 from capture_canary.stack.devices import opened_by
-from capture_canary.stack.environ import Environment
 from capture_canary.stack.examine import Examiner
+from capture_canary.stack.mode import Said
 from capture_canary.stack.patience import Patience
 from capture_canary.stack.proc import ProcessFolder
 from capture_canary.stack.servers import FoundBy, Servers
@@ -50,7 +50,7 @@ class Finder:
         nodes: Mapping[int, int],
         soc: str | None,
         traces: Mapping[tuple[int, int], ProcessFacts] | None = None,
-        told: Mapping[str, Environment] | None = None,
+        told: Mapping[str, Said] | None = None,
     ) -> Servers:
         """Return what serves here.
 
