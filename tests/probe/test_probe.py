@@ -1,6 +1,7 @@
 """The probe, whole, on the emulated CANN: what each stack comes to, and what each fault comes to."""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -17,6 +18,12 @@ from capture_canary.trend import law
 
 FAULT = "CAPTURE_CANARY_EMULATE_FAULT"
 ALL_REDUCE_ONLY = (Kind(collective="AllReduce", graphs="destroyed"),)
+
+
+def shared_memory() -> set[str]:
+    """Return the names in /dev/shm that are HCCL's or ours; other programs come and go there too."""
+    names = {path.name for path in Path("/dev/shm").iterdir()}  # noqa: S108 - looked at, not written
+    return {name for name in names if re.search("canary|hccl|hcom|ascend", name, re.IGNORECASE)}
 
 
 def probe(
@@ -140,7 +147,7 @@ def test_bad_node_is_unknown_with_a_reason(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     # Only what hangs takes its whole budget, which must suffice to come that far on a busy machine.
     settings = ProbeSettings(budget_seconds=8 if "hang" in str(environ) else 60)
-    before = {path.name for path in Path("/dev/shm").iterdir()}  # noqa: S108 - looked at, not written
+    before = shared_memory()
     begin = time.monotonic()
 
     if emulate == "none":
@@ -154,7 +161,7 @@ def test_bad_node_is_unknown_with_a_reason(
     bound = settings.budget_seconds + 2 + 5  # TERM_GRACE, KILL_GRACE
     assert time.monotonic() - begin < bound
     assert [] == [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-    assert before == {path.name for path in Path("/dev/shm").iterdir()}  # noqa: S108 - see above
+    assert before == shared_memory()
     assert [] == [path for path in tmp_path.iterdir() if path.name.startswith("capture-canary-")]
 
 
@@ -199,7 +206,8 @@ def test_npus_come_back(fault: str):
         if isinstance(event, Captured):
             held.append(len(npu_smi.read().processes))
 
-    Probe(ProbeSettings(budget_seconds=15), base, emulated=True, observe=observe).run()
+    budget = 15 if "hang" in fault else 60
+    Probe(ProbeSettings(budget_seconds=budget), base, emulated=True, observe=observe).run()
 
     assert max(held) == 2  # the look itself sees what is to be gone
     after = npu_smi.read()
