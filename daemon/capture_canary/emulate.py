@@ -175,6 +175,9 @@ def _lay_out(root: Path, final: Path, settings: Settings, built: Path) -> None:
     for command in sorted((built / "bin").iterdir()):
         (root / "bin" / command.name).symlink_to(command)
     (root / "opp").mkdir()
+    (root / "python" / "site-packages").mkdir(parents=True)
+    for package in sorted((built / "python").iterdir()):
+        (root / "python" / "site-packages" / package.name).symlink_to(package)
     folder = final.name
     for package in ("runtime", "compiler"):
         _write(root / package / "version.info", f"Version={settings.cann}\nversion_dir={folder}\n")
@@ -231,5 +234,6 @@ def environment(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         "ASCEND_OPP_PATH": str(root / "opp"),
         "LD_LIBRARY_PATH": _before(root / "lib64", environ.get("LD_LIBRARY_PATH")),
         "PATH": _before(root / "bin", environ.get("PATH")),
+        "PYTHONPATH": _before(root / "python" / "site-packages", environ.get("PYTHONPATH")),
         "CAPTURE_CANARY_EMULATE": settings.text(),
     }

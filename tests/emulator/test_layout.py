@@ -82,3 +82,17 @@ def test_importing_it_is_light():
     code = f"import sys, capture_canary.emulate; print(sorted(set(sys.modules) & {heavy}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_pyacl_copies(tmp_path: Path):
+    """What vllm-ascend imports of CANN's Python package, found as a real CANN's is."""
+    environ = emulate.environment(emulate.parse(""), {"XDG_CACHE_HOME": str(tmp_path)})
+    code = (
+        "import acl, ctypes, sys\n"
+        "assert ctypes.CDLL('libascendcl.so').aclrtSetDevice(0) == 0\n"
+        "a, b = ctypes.create_string_buffer(b'moved', 8), ctypes.create_string_buffer(8)\n"
+        "code = acl.rt.memcpy(ctypes.addressof(b), 8, ctypes.addressof(a), 8, 0)\n"
+        "sys.exit(code or b.value != b'moved')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environ}, check=False)
+    assert 0 == done.returncode

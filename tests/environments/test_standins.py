@@ -179,3 +179,69 @@ def test_what_is_no_library_asks_for_nothing(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         found = read(tmp_path / name)
         assert (found.needed, found.asked, found.defined) == (set(), {}, set())
+
+
+ATB_CLIENT = """
+#include <cstdint>
+#include <cstdio>
+#include <string>
+namespace atb {
+class Context {
+public:
+    virtual ~Context() = default;
+    virtual int32_t SetExecuteStream(void *stream) = 0;
+    virtual void *GetExecuteStream() const = 0;
+};
+struct VariantPack {};
+class Operation {
+public:
+    virtual ~Operation() = default;
+    virtual std::string GetName() const = 0;
+    virtual int32_t InferShape(const int &, int &) const = 0;
+    virtual uint32_t GetInputNum() const = 0;
+    virtual uint32_t GetOutputNum() const = 0;
+    virtual int32_t Setup(const VariantPack &, uint64_t &workspace, Context *) = 0;
+    virtual int32_t Execute(const VariantPack &, uint8_t *, uint64_t, Context *) = 0;
+};
+int32_t CreateContext(Context **);
+int32_t DestroyContext(Context *);
+int32_t DestroyOperation(Operation *);
+namespace infer { struct MadeUpParam {}; }
+template <typename Param> int32_t CreateOperation(const Param &, Operation **);
+extern template int32_t CreateOperation(const infer::MadeUpParam &, Operation **);
+}
+extern "C" int client() {
+    atb::Context *context = nullptr;
+    atb::Operation *operation = nullptr;
+    uint64_t workspace = 7;
+    int stream = 0;
+    int failed = atb::CreateContext(&context) || atb::CreateOperation(atb::infer::MadeUpParam{}, &operation);
+    failed |= context->SetExecuteStream(&stream) || context->GetExecuteStream() != &stream;
+    failed |= operation->GetName().empty() || operation->Setup({}, workspace, context) || workspace;
+    failed |= operation->Execute({}, nullptr, 0, context);
+    return failed | atb::DestroyOperation(operation) | atb::DestroyContext(context);
+}
+"""
+
+
+def test_operations_of_atb_are_called_through_their_vtables(tmp_path: Path):
+    """A client of libatb as torch-npu is one, with declarations of its own."""
+    folder = tmp_path / "site" / "torch_npu" / "lib"
+    folder.mkdir(parents=True)
+    source = tmp_path / "client.cpp"
+    source.write_text(ATB_CLIENT)
+    command = [standins.compiler("C++"), "-shared", "-fPIC", str(source), "-o"]
+    compile_library(tmp_path / "libatb.so", "int none;")
+    links = ["-Wl,--no-as-needed", str(tmp_path / "libatb.so")]
+    subprocess.run([*command, str(folder / "libop_plugin_atb.so"), *links], check=True)
+    (tmp_path / "lib64").mkdir()
+
+    standins.refresh(tmp_path / "site", tmp_path / "lib64", tmp_path / "out")
+
+    call = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).client())"
+    environ = {"LD_LIBRARY_PATH": str(tmp_path / "out")}
+    client = str(folder / "libop_plugin_atb.so")
+    assert (
+        0
+        == subprocess.run([sys.executable, "-c", call, client], env=environ, check=False).returncode
+    )

@@ -43,6 +43,8 @@ def create(wanted: Recipe, folder: Path, python: str | None, say: Say) -> Enviro
             _build_standins(environment)
             if wanted.sources:
                 _install_sources(environment, wanted, say)
+            if wanted.device:
+                _set_device(environment, wanted.device)
         _build_standins(environment)
         say("importing torch_npu on the emulated CANN")
         _check(environment)
@@ -79,6 +81,16 @@ def _install_sources(environment: Environment, recipe: Recipe, say: Say) -> None
     say(f"building {recipe.sources}; log: {environment.log}")
     environ = {**environment.variables(emulate.parse(""), os.environ), **recipe.build_environ}
     _pip(environment, ["--no-build-isolation", "-r", str(recipe.sources)], environ)
+
+
+def _set_device(environment: Environment, device: str) -> None:
+    """Say for which SoC vllm-ascend was built, in the file that its build generates for that.
+
+    Its wheel on PyPI is for A2. A build of its sdist for another SoC without kernels gives the same Python code but for
+    this file; kernels do not run on the emulated CANN.
+    """
+    file = environment.site_packages() / "vllm_ascend" / "_build_info.py"
+    file.write_text(f"# Auto-generated file\n__device_type__ = {device!r}\n", encoding="utf-8")
 
 
 def _pip(environment: Environment, arguments: list[str], environ: dict[str, str]) -> None:

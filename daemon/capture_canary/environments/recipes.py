@@ -12,6 +12,7 @@ from pathlib import Path
 from capture_canary.native import native_dir
 
 _PYTHON = re.compile(r"^# python: 3\.(\d+)-3\.(\d+)$", re.MULTILINE)
+_DEVICE = re.compile(r"^# device: (\w+)$", re.MULTILINE)
 _ENVIRON = re.compile(r"^# environ: (.+)$", re.MULTILINE)
 
 
@@ -32,6 +33,8 @@ class Recipe:
     sources: Path | None
     """Requirements that are built afterwards, with what the wheels brought."""
     build_environ: dict[str, str]
+    device: str | None
+    """The family of SoC that vllm-ascend is to be built for; None: as its wheel is."""
 
     def digest(self) -> str:
         """Return what changes when the requirements do."""
@@ -93,9 +96,11 @@ def recipe(name: str) -> Recipe:
     pythons = _PYTHON.search(text)
     if pythons is None:
         raise RecipeError(f"{wheels}: no line '# python: 3.x-3.y'")
+    building = sources.read_text(encoding="utf-8") if sources.exists() else ""
     environ: dict[str, str] = {}
-    if sources.exists() and (line := _ENVIRON.search(sources.read_text(encoding="utf-8"))):
+    if line := _ENVIRON.search(building):
         environ = dict(pair.split("=", 1) for pair in line[1].split())
+    device = _DEVICE.search(building)
     return Recipe(
         name=name,
         summary=text.splitlines()[0].removeprefix("# "),
@@ -103,6 +108,7 @@ def recipe(name: str) -> Recipe:
         wheels=wheels,
         sources=sources if sources.exists() else None,
         build_environ=environ,
+        device=device[1] if device else None,
     )
 
 

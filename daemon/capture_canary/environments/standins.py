@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from capture_canary.environments.elf import Library, ToolMissingError, read
+from capture_canary.native import native_dir
 
 CUDA_FOLDERS = ("torch/lib", "torchvision")
 CANN_FOLDERS = ("torch_npu", "torch_npu/lib", "vllm_ascend", "vllm_ascend/lib")
@@ -35,11 +36,13 @@ _HOST = (
 )
 _CUDA = re.compile(r"lib(cu|nv|nccl)")
 _OPERATOR = re.compile(rb"aclnn[A-Z]\w*(?=\0)")
+_CREATE_OPERATION = "_ZN3atb15CreateOperationI"
 _MARK = "made-from"
 # What may go into C source, a version script and a file's name; a package's library may hold anything.
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LIBRARY = re.compile(r"[\w+-][\w.+-]*", re.ASCII)
 
+COMPILERS = {"C": ("CC", "cc", "gcc", "clang"), "C++": ("CXX", "c++", "g++", "clang++")}
 CUDA_ERROR_NO_DEVICE = 100
 ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000
 
@@ -54,6 +57,20 @@ class StandIn:
     returns: int = 0
     links: Path | None = None
     """A library whose functions it offers as well, to who looks names up by handle."""
+    base: Path | None = None
+    """Source in C++ that it starts with, which defines some of the functions and `createOperation`."""
+
+    def body(self, name: str) -> str:
+        """Return the definition of one function."""
+        if self.base is None:
+            return f"int {name}(void) {{ return {self.returns}; }}"
+        if name.startswith(_CREATE_OPERATION):
+            # Not of C linkage, and yet of this very name: the types of its parameters are not to be had.
+            return (
+                f'extern "C" int {name}(const void *, atb::Operation **made) '
+                "{ return createOperation(made); }"
+            )
+        return ""  # atb.cpp defines it, or it stays missing as with an older libatb
 
 
 def fresh(site: Path, emulated: Path, out: Path) -> bool:
@@ -80,7 +97,7 @@ def _digest(site: Path, emulated: Path) -> str:
     """Return what changes with the packages, the emulated CANN and how stand-ins are made."""
     packages = sorted(file.name for file in site.glob("*.dist-info"))
     digest = hashlib.sha256(repr(packages).encode())
-    for file in [Path(__file__), *sorted(emulated.glob("*.so"))]:
+    for file in [Path(__file__), _atb(), *sorted(emulated.glob("*.so"))]:
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -104,6 +121,8 @@ def plan(site: Path, emulated: Path) -> list[StandIn]:
         _give_versioned(asker, made)
     for asker in askers:
         _give_orphans(asker, made, offered)
+    if "libatb.so" in made:
+        made["libatb.so"].base = _atb()
     operators = {name for file in cann for name in _operators(file)}
     if operators:
         # As in CANN: the arguments of operators are made by libnnopbase and looked up in libopapi.
@@ -150,17 +169,23 @@ def _operators(file: Path) -> set[str]:
         return {found.decode() for found in _OPERATOR.findall(content)}
 
 
-def compiler() -> str:
-    """Return the machine's C compiler: $CC, else cc, gcc or clang.
+def _atb() -> Path:
+    """Return the source of libatb, whose functions are called through vtables of C++."""
+    return native_dir() / "standins" / "atb.cpp"
+
+
+def compiler(language: str = "C") -> str:
+    """Return the machine's compiler of C or C++: $CC or $CXX, else the usual names.
 
     Raises:
         ToolMissingError: there is none.
     """
-    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+    variable, *names = COMPILERS[language]
+    for name in (os.environ.get(variable), *names):
         if name and (found := shutil.which(name)):
             return found
     raise ToolMissingError(
-        "no C compiler (cc, gcc, clang or $CC): install one, e.g. apt install gcc"
+        f"no {language} compiler ({', '.join(names)} or ${variable}): install one, e.g. apt install {names[1]}"
     )
 
 
@@ -171,7 +196,8 @@ def build(standins: list[StandIn], folder: Path) -> None:
         ToolMissingError: there is no C compiler.
         subprocess.CalledProcessError: it refused.
     """
-    command = compiler()
+    for standin in standins:
+        compiler("C++" if standin.base else "C")  # before anything is touched
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {standin.soname for standin in standins}
     for old in folder.glob("*.so*"):
@@ -179,14 +205,16 @@ def build(standins: list[StandIn], folder: Path) -> None:
             old.unlink()
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         for standin in standins:
-            _compile(command, standin, Path(scratch))
+            _compile(standin, Path(scratch))
             (Path(scratch) / standin.soname).replace(folder / standin.soname)
 
 
-def _compile(command: str, standin: StandIn, scratch: Path) -> None:
-    source, script = scratch / "standin.c", scratch / "standin.map"
-    lines = [f"int {name}(void) {{ return {standin.returns}; }}" for name in standin.functions]
-    source.write_text("\n".join([*lines, "extern int standin_empty;", ""]), encoding="ascii")
+def _compile(standin: StandIn, scratch: Path) -> None:
+    language = "C++" if standin.base else "C"
+    source, script = scratch / ("standin.cpp" if standin.base else "standin.c"), scratch / "map"
+    lines = [*map(standin.body, standin.functions), "extern int standin_empty;", ""]
+    text = standin.base.read_text(encoding="ascii") if standin.base else ""
+    source.write_text(text + "\n".join(lines), encoding="ascii")
     flags = ["-shared", "-fPIC", "-w", "-fno-builtin", f"-Wl,-soname,{standin.soname}"]
     versions = sorted({version for version in standin.functions.values() if version})
     if versions:
@@ -198,7 +226,10 @@ def _compile(command: str, standin: StandIn, scratch: Path) -> None:
         flags += ["-Wl,--no-as-needed", str(standin.links)]
     output = str(scratch / standin.soname)
     subprocess.run(
-        [command, "-o", output, str(source), *flags], check=True, capture_output=True, text=True
+        [compiler(language), "-o", output, str(source), *flags],
+        check=True,
+        capture_output=True,
+        text=True,
     )
 
 

@@ -71,7 +71,7 @@ class TraceWatch:
         ordered = sorted(
             group, key=lambda one: (one.rank is None, one.rank or 0, one.file.path.name)
         )
-        series = [process.series(number) for number, process in enumerate(ordered)]
+        series = [one for number, process in enumerate(ordered) for one in process.series(number)]
         stack, mode = self._stack(group[0]), group[0].mode
         soc = stack["soc"].value if "soc" in stack else None
         control = [p.file.eager.h2d_copies if p.file.eager else None for p in ordered]

@@ -8,10 +8,11 @@ from itertools import islice
 from pathlib import Path
 
 from capture_canary.identity import boot_id
-from capture_canary.model import Capture, Fact, GraphsFate, Series, Stack
+from capture_canary.model import Capture, Fact, Series, Stack
 from capture_canary.trace.identity import parse_name
 from capture_canary.trace.reader import TraceFile
 from capture_canary.trace.record import TracedCapture
+from capture_canary.trace.series import series_of
 
 MAX_FILES = 256
 """The tracers keep to it too; whoever writes more files than that is not followed further."""
@@ -70,23 +71,9 @@ class TracedProcess:
         last = self.captures[-1].capture
         return last.begin_ns + int(last.seconds * 1e9)
 
-    def series(self, rank: int) -> Series:
-        """Return its captures as one series. Graphs count as destroyed where none is left of those before."""
-        last = self.captures[-1]
-        fate: GraphsFate = "kept" if last.graphs_alive > 1 else "destroyed"
-        kinds = {kind for traced in self.captures for kind in traced.capture.collectives}
-        totals = {sum(traced.capture.collectives.values()) for traced in self.captures}
-        return Series(
-            arm="as_configured",
-            mode=self.mode,
-            collective=kinds.pop() if len(kinds) == 1 else "mixed",
-            graphs=fate,
-            collectives=totals.pop() if len(totals) == 1 else None,
-            rank=rank,
-            device=last.device if last.device is not None else -1,
-            peers=None,
-            captures=[traced.capture for traced in self.captures],
-        )
+    def series(self, rank: int) -> list[Series]:
+        """Return its captures as series, one a communicator."""
+        return series_of(self.captures, rank=rank, mode=self.mode)
 
 
 class TraceFolder:
