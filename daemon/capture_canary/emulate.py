@@ -176,8 +176,8 @@ def _lay_out(root: Path, final: Path, settings: Settings, built: Path) -> None:
         (root / "bin" / command.name).symlink_to(command)
     (root / "opp").mkdir()
     (root / "python" / "site-packages").mkdir(parents=True)
-    for package in sorted((built / "python").iterdir()):
-        (root / "python" / "site-packages" / package.name).symlink_to(package)
+    for module in sorted((built / "python").iterdir()):
+        (root / "python" / "site-packages" / module.name).symlink_to(module)
     folder = final.name
     for package in ("runtime", "compiler"):
         _write(root / package / "version.info", f"Version={settings.cann}\nversion_dir={folder}\n")
