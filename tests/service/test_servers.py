@@ -1,8 +1,11 @@
 """What the node's servers tell decides what a probe measures, and is exported."""
 
 import pytest
+from tests import builders
 from tests.stack import nodes
 
+from capture_canary import cli
+from capture_canary.commands import probe as command
 from capture_canary.config import Config
 from capture_canary.config.sections import Probe
 from capture_canary.export.metrics import StateCollector
@@ -33,6 +36,7 @@ def look(folder, *processes, cann="9.0.0"):
         ([{}], (None, "servers: default")),
         ([{"environ": AIV}, {}], (None, "servers: default (of several modes)")),
         ([{"environ": "denied"}], ("HOST", "probe.expansion_mode")),
+        ([{"is": "training", "npus": [1], "environ": AIV}], ("HOST", "probe.expansion_mode")),
         ([{"is": "serve", "environ": AIV}], ("HOST", "probe.expansion_mode")),
         ([], ("HOST", "probe.expansion_mode")),
     ],
@@ -96,3 +100,26 @@ def test_hostile_names_are_bounded(tmp_path):
     samples = exported(State(version="0", emulated=False, stack={}, servers=found))
     assert len(samples) < 150
     assert all(len(text) <= 100 for _, *pairs in samples for _, text in pairs)
+
+
+def test_the_command_measures_the_servers_mode_and_says_whom_it_is_not_about(
+    tmp_path, monkeypatch, capsys
+):
+    """`capture-canary probe` by hand: on a machine that has no CANN, beside a server that runs hcomm 9.0.0."""
+    found = look(tmp_path, {"environ": AIV})
+    asked = []
+
+    class Fake:
+        def __init__(self, settings, *_args, **_more):
+            asked.append(settings)
+
+        def run(self):
+            return builders.make_report()
+
+    monkeypatch.setattr(command, "_servers", lambda: found.servers)
+    monkeypatch.setattr(command, "Probe", Fake)
+    monkeypatch.setattr(command, "_end_in_good_order", lambda: None)  # signals are pytest's
+    cli.main(["probe", "--json"])
+    assert (asked[0].mode, asked[0].mode_source) == ("AIV", "servers: environment")
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the servers run hcomm 9.0.0, we have 8.5.0" in said

@@ -15,7 +15,7 @@ import msgspec
 from rich.console import Console
 
 from capture_canary import emulate, environments, terminal
-from capture_canary.config import ConfigError, find_config, load
+from capture_canary.config import Config, ConfigError, find_config, load
 from capture_canary.emulate import EmulationError
 from capture_canary.exits import USAGE, exit_code
 from capture_canary.lock import INSTANCE, holder_pid
@@ -23,6 +23,10 @@ from capture_canary.model import ArmName, Report
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import Probe, ProbeSettings
 from capture_canary.probe.workloads import PATIENCE, WORKLOADS
+from capture_canary.service.settings import configured_mode
+from capture_canary.stack.devices import device_nodes
+from capture_canary.stack.processes import Finder
+from capture_canary.stack.servers import Server, about_them
 
 DEFAULTS = ProbeSettings()
 _MAX_RANKS = 64
@@ -124,14 +128,17 @@ def run(args: argparse.Namespace) -> int:
     if shutil.which(python) is None:
         errors.print(f"--python: {python} cannot be run", style="red", markup=False)
         return USAGE
-    settings = _settings(args, python)
+    servers = () if _emulated(args) else _servers()
+    settings = _settings(args, python, servers)
     if args.plot and args.plot.suffix not in {".png", ".svg"}:
         errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", markup=False)
         return USAGE
     with terminal.progress(errors) as observe:
-        emulated = args.emulate is not None or args.env is not None
         _end_in_good_order()
-        report = Probe(settings, base, emulated=emulated, observe=observe).run()
+        report = Probe(settings, base, emulated=_emulated(args), observe=observe).run()
+    about, why = about_them(report.stack, servers)
+    if about is False:
+        errors.print(f"Note: {why}.", markup=False)
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     else:
@@ -167,8 +174,17 @@ def _stack(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
     return str(environment.python), {**os.environ, **variables}
 
 
-def _settings(args: argparse.Namespace, python: str) -> ProbeSettings:
-    mode = os.environ.get("HCCL_OP_EXPANSION_MODE")
+def _emulated(args: argparse.Namespace) -> bool:
+    return args.emulate is not None or args.env is not None
+
+
+def _servers() -> tuple[Server, ...]:
+    """What serves on this node, as far as whoever types the command may see it."""
+    return Finder(inspect=True).look(nodes=device_nodes(), soc=None).servers
+
+
+def _settings(args: argparse.Namespace, python: str, servers: tuple[Server, ...]) -> ProbeSettings:
+    mode, source = configured_mode(Config(), os.environ, servers)
     return ProbeSettings(
         workload=args.workload,
         python=python,
@@ -177,7 +193,7 @@ def _settings(args: argparse.Namespace, python: str) -> ProbeSettings:
         rounds=args.rounds,
         arms=tuple(args.arm) if args.arm else None,
         mode=mode,
-        mode_source="HCCL_OP_EXPANSION_MODE" if mode else DEFAULTS.mode_source,
+        mode_source=source,
         budget_seconds=args.budget or PATIENCE[args.workload],
         full=args.full,
         preload=args.preload,

@@ -69,7 +69,7 @@ def configured_mode(
     config: Config, environ: Mapping[str, str], servers: tuple[Server, ...] = ()
 ) -> tuple[str | None, str]:
     """Return the expansion mode that a probe measures, and who said so: the node's servers, if they tell."""
-    told = [one.mode for one in servers if one.captures and one.mode.source != "unknown"]
+    told = [one.mode for one in servers if one.speaks and one.mode.source != "unknown"]
     if told:
         # Of several modes the one that is least safe: a probe is to find what may be wrong.
         worst = min(told, key=lambda mode: (mitigates(mode.in_force), mode.in_force or ""))

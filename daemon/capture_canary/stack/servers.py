@@ -58,6 +58,11 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
             or (self.role != FRONT and not self.role.startswith("APIServer"))
         )
 
+    @property
+    def speaks(self) -> bool:
+        """Whether its mode and stack are a server's; a stranger on an NPU, or a probe of ours, decides nothing."""
+        return self.captures and (self.engine != "unknown" or "trace" in self.found_by)
+
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """All that one look at /proc showed."""
@@ -95,7 +100,7 @@ def expected(stack: Stack, mode: Mode, soc: str | None) -> Exposure:
 def about_them(ours: Stack, servers: tuple[Server, ...]) -> tuple[bool | None, str]:
     """Return whether a probe of our stack speaks for the servers: True, False, or None where nobody knows."""
     mine = ours["hcomm"].value if "hcomm" in ours else None
-    capturing = [server for server in servers if server.captures]
+    capturing = [server for server in servers if server.speaks]
     if not capturing:
         return None, "no serving process is seen"
     theirs = {_hcomm(server) for server in capturing}
