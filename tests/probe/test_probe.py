@@ -11,7 +11,7 @@ from capture_canary.model import Report, Stack
 from capture_canary.probe import runner
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import ArmStarted, Probe, ProbeSettings
-from capture_canary.probe.messages import Captured, Kind, Record, Started
+from capture_canary.probe.messages import Kind, Record, Started
 from capture_canary.probe.plan import plan
 from capture_canary.stack.npu_smi import NpuSmi
 from capture_canary.trend import law
@@ -193,7 +193,7 @@ def test_missing_library_is_named(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "fault",
-    ["", "die:aclmdlRICaptureEnd:3@1", "hang:aclmdlRICaptureEnd:2@1"],
+    ["", "die:HcclAllReduce:150@1", "hang:HcclAllReduce:40@1"],
     ids=["good", "dies", "hangs"],
 )
 def test_npus_come_back(fault: str):
@@ -203,7 +203,7 @@ def test_npus_come_back(fault: str):
     held: list[int] = []
 
     def observe(event: ArmStarted | Record) -> None:
-        if isinstance(event, Captured):
+        if not isinstance(event, ArmStarted):
             held.append(len(npu_smi.read().processes))
 
     budget = 15 if "hang" in fault else 60
