@@ -8,8 +8,9 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -201,24 +202,49 @@ def home(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
     that processes that start together share one, and nobody sees half of it.
     """
     built = emulated_cann_dir()
-    cache = environ.get("XDG_CACHE_HOME") or Path(
-        environ.get("HOME") or tempfile.gettempdir(), ".cache"
-    )
     name = f"{settings.cann}-{settings.hcomm}-{settings.soc}-{_build_id(built)}"
-    place = Path(cache, "capture-canary", "emulated", name)
     inside = "ascend-toolkit/latest" if _major_minor(settings.cann) <= (8, 3) else "cann"
-    if not place.is_dir():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=place.parent))
+    said: OSError | None = None
+    for cache in _caches(environ):
+        place = cache / "emulated" / name
         try:
-            aside.chmod(0o755)
-            _lay_out(aside / inside, place / inside, settings, built)
-            aside.rename(place)
-        except OSError:
-            shutil.rmtree(aside, ignore_errors=True)
-            if not place.is_dir():  # else another process was first
-                raise
-    return place / inside
+            if not place.is_dir():
+                _make(place, inside, settings, built)
+        except OSError as error:  # no home, or one that cannot be written
+            said = said or error
+            continue
+        return place / inside
+    raise said or FileNotFoundError(f"{tempfile.gettempdir()}: no place for the emulated CANN")
+
+
+def _caches(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield where the emulated CANN may be kept: the user's cache, else a folder that nobody else can write."""
+    home = environ.get("HOME")
+    if cache := environ.get("XDG_CACHE_HOME") or (home and f"{home}/.cache"):
+        yield Path(cache, "capture-canary")
+    private = Path(tempfile.gettempdir(), f".capture-canary-{os.geteuid()}")
+    private.mkdir(mode=0o700, exist_ok=True)
+    status = private.lstat()
+    # Libraries are loaded from there: in a folder that all may write, somebody else may have been first.
+    if (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and not status.st_mode & 0o022
+    ):
+        yield private
+
+
+def _make(place: Path, inside: str, settings: Settings, built: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    try:
+        aside.chmod(0o755)
+        _lay_out(aside / inside, place / inside, settings, built)
+        aside.rename(place)
+    except OSError:
+        shutil.rmtree(aside, ignore_errors=True)
+        if not place.is_dir():  # else another process was first
+            raise
 
 
 def _before(first: Path, rest: str | None) -> str:

@@ -77,6 +77,39 @@ def test_processes_that_lay_it_out_together_share_it(tmp_path):
     assert [name[:5] for name in places] == ["9.0.0", "9.0.1"]
 
 
+SETTINGS = emulate.parse("cann=8.5.0")
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": "/dev/null/none"}, {"XDG_CACHE_HOME": "/proc/1"}])
+def test_without_a_home_it_lies_where_nobody_else_can_write(tmp_path, monkeypatch, environ):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    home = emulate.home(SETTINGS, environ)
+    assert (home / "lib64" / "libhccl.so").exists()
+    private = tmp_path / home.relative_to(tmp_path).parts[0]
+    assert (private.stat().st_uid, private.stat().st_mode & 0o777) == (os.geteuid(), 0o700)
+    assert emulate.home(SETTINGS, environ) == home
+
+
+@pytest.mark.parametrize("trap", ["writable", "link", "another's"])
+def test_what_somebody_else_laid_out_is_not_loaded(tmp_path, monkeypatch, trap):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "shared"))
+    (tmp_path / "shared").mkdir()
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    private = tmp_path / "shared" / f".capture-canary-{os.geteuid()}"
+    if trap == "link":
+        private.symlink_to(theirs)
+    else:
+        private.mkdir()
+        private.chmod(0o777 if trap == "writable" else 0o700)
+    if trap == "another's":
+        uid = os.geteuid()
+        monkeypatch.setattr("os.geteuid", lambda: uid + 1)
+        private.rename(tmp_path / "shared" / f".capture-canary-{uid + 1}")
+    with pytest.raises(FileNotFoundError, match="no place for the emulated CANN"):
+        emulate.home(SETTINGS, {})
+
+
 def test_importing_it_is_light():
     heavy = {"torch", "rich", "structlog", "asyncio", "ctypes", "prometheus_client"}
     code = f"import sys, capture_canary.emulate; print(sorted(set(sys.modules) & {heavy}))"

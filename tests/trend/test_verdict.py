@@ -274,3 +274,12 @@ def test_one_growing_series_among_flat_ones_is_enough(where, captures, peers, sc
     found = judged(measured)
     assert (found.verdict, found.cause) == ("degraded", "aicpu_resource_list")
     assert found.growth.series == where
+
+
+@pytest.mark.parametrize("name", ["aiv", "ai_cpu"])
+def test_other_arms_alone_are_no_verdict_and_it_says_why(name: ArmName):
+    found = judged(arm(name, grows))
+
+    assert ("unknown", None) == (found.verdict, found.cause)
+    assert f"only {name} ran" in found.reason
+    assert "nothing was captured" not in found.reason

@@ -114,6 +114,10 @@ def nothing_measured(case: Case) -> Finding | None:
     if case.control is not None and 0 in case.control:
         return None  # row 2 knows why
     failure = case.arm_failures.get("as_configured")
+    others = sorted({one.arm for one in case.series if one.arm != "as_configured"})
+    if not case.own and others and failure is None:
+        ran = " and ".join(others)
+        return Finding("unknown", None, f"only {ran} ran: a verdict is about the arm as_configured")
     what = (
         "nothing was captured"
         if len(missing) == case.ranks or not case.own
