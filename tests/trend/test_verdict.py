@@ -172,9 +172,9 @@ def test_time_growth_needs_to_pass_both_floors():
 
 def test_time_growth_needs_enough_captures():
     # After warm-up and one unit to compare with, 13 units that all rise: 6! * 7! orders on the sides of a jump are too
-    # few for 3 slopes and 8 series at 1e-6; 15 are enough.
+    # few for 3 slopes and 8 series at 1e-6, whatever is betted; 18 are enough.
     assert judged(clocked(flat, captures=45)).verdict == "healthy"
-    assert judged(clocked(flat, captures=51)).cause == "other"
+    assert judged(clocked(flat, captures=60)).cause == "other"
 
 
 def test_law_and_impact_come_with_the_verdict():
