@@ -116,10 +116,11 @@ class Daemon:
                     self.get(path)
 
     def rest(self) -> None:
-        """Wait until no probe runs."""
-        while children(self.process.pid):
+        """Wait until no probe runs, nor one that was asked for is still to begin."""
+        quiet = 0
+        while quiet < 20:
             time.sleep(0.1)
-        time.sleep(1)
+            quiet = 0 if children(self.process.pid) else quiet + 1
 
     def usage(self) -> Usage:
         """Return what it holds."""

@@ -137,8 +137,7 @@ class Prober:
         )
 
     def _spent(self, config: Config) -> float:
-        recent = self._store.probes(limit=1000, since=time.time() - DAY)
-        return sum(one.took for one in recent if one.evidence == "probe") * config.probe.ranks
+        return self._store.seconds_spent(since=time.time() - DAY) * config.probe.ranks
 
     def _skip(self, config: Config, decision: Decision) -> None:
         reason = decision.reason or "locked"

@@ -58,6 +58,14 @@ def probe(connection: sqlite3.Connection, number: int) -> rows.Probe | None:
     return next(iter(rows.convert(found, rows.Probe)), None)
 
 
+def seconds_spent(connection: sqlite3.Connection, *, since: float) -> float:
+    """Return how long probes held their devices, s; summed where it lies, however many there are."""
+    found = connection.execute(
+        "SELECT total(took) FROM probes WHERE evidence = 'probe' AND at >= ?", (since,)
+    )
+    return float(found.fetchone()[0])
+
+
 def changes(connection: sqlite3.Connection, *, limit: int, since: float = 0.0) -> list[rows.Change]:
     """Return the newest verdict changes, newest first."""
     found = _table(connection, "changes", "WHERE at >= ? ORDER BY id DESC LIMIT ?", (since, limit))
