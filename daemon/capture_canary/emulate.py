@@ -211,7 +211,7 @@ def home(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
             if not place.is_dir():
                 _make(place, inside, settings, built)
         except OSError as error:  # no home, or one that cannot be written
-            said = said or error
+            said = error
             continue
         return place / inside
     raise said or FileNotFoundError(f"{tempfile.gettempdir()}: no place for the emulated CANN")

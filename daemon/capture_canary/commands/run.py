@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         with instance(file.current.config):
             daemon, server = build(file, web)
-            server.start()
             daemon.listen_to_signals()
+            server.start()
             try:
                 daemon.run()
             finally:
