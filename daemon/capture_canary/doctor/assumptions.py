@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import msgspec
 
 from capture_canary.config.model import Config
-from capture_canary.doctor.beliefs import ASSUMPTIONS, Answer, Assumption
+from capture_canary.doctor.answer import Answer
+from capture_canary.doctor.beliefs import ASSUMPTIONS, Assumption
 from capture_canary.doctor.evidence import Evidence, gather
 
 WORDS = {True: "holds", False: "does not hold", None: "cannot tell"}

@@ -3,27 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from capture_canary.doctor.evidence import Evidence, Measured
-from capture_canary.model import ArmName
+from capture_canary.doctor import measured
+from capture_canary.doctor.answer import Answer
+from capture_canary.doctor.evidence import Evidence
 from capture_canary.stack import versions
-from capture_canary.stack.exposure import FIXED, default_mode, family, mitigates
-from capture_canary.stack.npus import Npus
-from capture_canary.trend.growth import copies_trend, matches_law
-
-BUFFERS = 2
-"""Buffers that a communicator takes, each of `buffer_mb`."""
-CONTEXT_MB = 4096
-"""HBM that contexts and the rest of a probe may take besides."""
-PORTS = range(60000, 60016)
-MICROSECONDS = (0.2, 200.0)
-"""A copy of a list's node, by what its count costs a load: a few µs."""
-
-
-class Answer(NamedTuple):
-    """Whether an assumption holds here (None: cannot tell), and why one says so."""
-
-    holds: bool | None
-    why: str
+from capture_canary.stack.exposure import family
 
 
 class Assumption(NamedTuple):
@@ -169,163 +153,6 @@ def _exclusive(found: Evidence) -> Answer:
     return Answer(None, f"{len(holders)} containers hold NPUs, none of them the same one")
 
 
-def _captures_seen(found: Evidence) -> Answer:
-    return _measured(found, _seen)
-
-
-def _seen(measured: Measured) -> Answer:
-    captures = [one for one in measured.captures("as_configured") if one.outcome == "ok"]
-    counted = [one for one in captures if one.h2d_copies is not None and one.collectives]
-    if not captures:
-        return Answer(None, measured.failure or "nothing was captured")
-    return Answer(
-        len(counted) == len(captures), f"{len(counted)} of {len(captures)} captures were recorded"
-    )
-
-
-def _copies_seen(found: Evidence) -> Answer:
-    return _measured(found, _control)
-
-
-def _control(measured: Measured) -> Answer:
-    control = measured.report.control
-    if control is None and not measured.captures("as_configured"):
-        return Answer(None, measured.failure or "nothing was captured")
-    return Answer(
-        bool(control), f"an eager AI_CPU collective made {control or 'no'} copies that were seen"
-    )
-
-
-def _default_mode(found: Evidence) -> Answer:
-    soc = found.findings.node.soc
-
-    def check(measured: Measured) -> Answer:
-        mode = measured.report.mode
-        default = default_mode(soc)
-        if measured.settings.mode is not None or default is None or family(soc) == "950":
-            return Answer(None, f"the mode is set, or {soc} was not analysed")
-        copies = sum(one.h2d_copies or 0 for one in measured.captures("as_configured")[1:])
-        expected = not mitigates(default)
-        return Answer((copies > 0) == expected, f"unset ({mode}): {copies} copies in captures")
-
-    return _measured(found, check)
-
-
-def _aiv(found: Evidence) -> Answer:
-    return _measured(found, lambda measured: _without_copies(measured, "aiv"))
-
-
-def _without_copies(measured: Measured, arm: ArmName) -> Answer:
-    captures = [one for one in measured.captures(arm) if one.h2d_copies is not None]
-    if not captures:
-        return Answer(None, measured.failure or f"the arm {arm} had nothing to capture")
-    copies = sum(one.h2d_copies or 0 for one in captures)
-    return Answer(copies == 0, f"{len(captures)} captures with AIV made {copies} copies")
-
-
-def _law(found: Evidence) -> Answer:
-    version = versions.parse(found.version("hcomm"))
-
-    def check(measured: Measured) -> Answer:
-        series = measured.series("ai_cpu")
-        grown = [one for one in series if copies_trend(one) == "growing"]
-        if version is None or not any(copies_trend(one) for one in series):
-            return Answer(None, measured.failure or "hcomm's version or its copies are not known")
-        said = (
-            f"hcomm {found.version('hcomm')}: copies grow in {len(grown)} of {len(series)} series"
-        )
-        if version >= FIXED or not grown:
-            return Answer(bool(grown) == (version < FIXED), said)
-        met = [one for one in grown if matches_law(one)]
-        return Answer(len(met) == len(grown), f"{said}, the law is met exactly in {len(met)}")
-
-    return _measured(found, check)
-
-
-def _copy_time(found: Evidence) -> Answer:
-    return _measured(found, _one_copy)
-
-
-def _one_copy(measured: Measured) -> Answer:
-    captures = [one for one in measured.captures("ai_cpu") if one.h2d_copies and one.copy_seconds]
-    if not captures:
-        return Answer(None, measured.failure or "no copy was timed")
-    each = sorted((one.copy_seconds or 0) / (one.h2d_copies or 1) * 1e6 for one in captures)
-    middle = each[len(each) // 2]
-    return Answer(
-        MICROSECONDS[0] <= middle <= MICROSECONDS[1], f"one H2D copy takes {middle:.2f} µs"
-    )
-
-
-def _hbm(found: Evidence) -> Answer:
-    before = found.findings.node.npus
-
-    def check(measured: Measured) -> Answer:
-        taken = _taken(before, measured.during, measured.devices)
-        if not taken:
-            return Answer(None, "HBM was not seen while the probe ran")
-        least, most = BUFFERS * measured.settings.buffer_mb, max(taken)
-        said = f"{most} MB a chip for buffers of {BUFFERS} x {measured.settings.buffer_mb} MB"
-        if most < least:  # npu-smi is slow, a series short
-            return Answer(None, f"{said}: the communicator may have been closed by then")
-        return Answer(most <= least + CONTEXT_MB, said)
-
-    return _measured(found, check)
-
-
-def _given_back(found: Evidence) -> Answer:
-    before = found.findings.node.npus
-
-    def check(measured: Measured) -> Answer:
-        left = _taken(before, measured.after, measured.devices)
-        if not left:
-            return Answer(None, "HBM was not seen after the probe")
-        return Answer(max(left) <= 64, f"{max(left)} MB more in use than before")  # noqa: PLR2004  # the driver's rounding
-
-    return _measured(found, check)
-
-
-def _taken(before: Npus | None, then: Npus | None, devices: tuple[int, ...]) -> list[int]:
-    """MB more in use on each chip than before."""
-    used = [
-        {chip.phy_id: chip.hbm_used_mb for chip in npus.chips if chip.hbm_used_mb is not None}
-        for npus in (before, then)
-        if npus
-    ]
-    if len(used) < 2:  # noqa: PLR2004  # one look is missing
-        return []
-    return [used[1][n] - used[0][n] for n in devices if n in used[0] and n in used[1]]
-
-
-def _ports(found: Evidence) -> Answer:
-    def check(measured: Measured) -> Answer:
-        if not measured.ports:
-            return Answer(None, "no port was seen to be opened")
-        taken = sorted(measured.ports & set(PORTS))
-        return Answer(not taken, f"the probe listened on {sorted(measured.ports)[:8]}")
-
-    return _measured(found, check)
-
-
-def _streams(found: Evidence) -> Answer:
-    def check(measured: Measured) -> Answer:
-        graphs = sum(len(one.captures) for one in measured.series("as_configured"))
-        failed = any(one.outcome == "failed" for one in measured.captures("as_configured"))
-        if failed or (measured.failure and "207008" in measured.failure):
-            return Answer(
-                False, f"a probe of {graphs} graphs ran out of streams: {measured.failure}"
-            )
-        return Answer(
-            None, f"{graphs} graphs fitted; how many would, only servers' streams could tell"
-        )
-
-    return _measured(found, check)
-
-
-def _measured(found: Evidence, check: Callable[[Measured], Answer]) -> Answer:
-    return Answer(None, found.why_not) if found.measured is None else check(found.measured)
-
-
 ASSUMPTIONS = (
     Assumption("toolkit_file", "the toolkit's version stands in <arch>-linux/ascend_toolkit_install.info", "hiascend instg_0064; runtime README.md", _toolkit_file),
     Assumption("package_files", "hcomm, hccl and runtime each have share/info/<package>/version.info (before 8.5: none, or <package>/version.info)", "runtime cann_info_utils.cpp; hcomm generate_version_info.py", _package_files),
@@ -339,14 +166,14 @@ ASSUMPTIONS = (
     Assumption("soc_name", "npu-smi and aclrtGetSocName name the same family", "tables as above; runtime's SoC names", _soc),
     Assumption("device_nodes", "/dev/davinciN is the chip whose Phy-ID is N", "mind-cluster devnode.go", _nodes),
     Assumption("exclusive", "a chip that one ordinary container holds is refused to another", "npu-smi's -8020; Ascend Docker Runtime's guide", _exclusive),
-    Assumption("captures_seen", "the tracer sees every capture with its collectives", "torch-npu FunctionLoader; tried on the emulated CANN only", _captures_seen),
-    Assumption("copies_seen", "the tracer sees the copies of an eager AI_CPU collective", "hcomm hccl_communicator_host.cc", _copies_seen),
-    Assumption("default_mode", "unset, A3 takes AI_CPU (copies) and A2 HOST (none)", "hccl HCCL_OP_EXPANSION_MODE.md at v9.1.0", _default_mode),
-    Assumption("aiv_has_no_copies", "with AIV a capture of small payloads makes no H2D copy", "hcomm-900 OrchestrateAicpu", _aiv),
-    Assumption("growth_law", "copies grow by (P + S)k² a capture before hcomm 9.1.0, and not from it on", "hcomm's sources, run on a CPU", _law),
-    Assumption("copy_time", "one H2D copy of a list's node takes between 0.2 and 200 µs", "none public", _copy_time),
-    Assumption("communicator_hbm", "a communicator takes two buffers of HCCL_BUFFSIZE", "hccl environment variables; HcclCommConfig.md", _hbm),
-    Assumption("hbm_given_back", "HBM is free again once the probe has ended", "none public", _given_back),
-    Assumption("ports", "HCCL_HOST_SOCKET_PORT_RANGE=auto keeps a probe off the servers' ports 60000 to 60015", "vllm-ascend #405, #16205", _ports),
-    Assumption("streams", "a chip has about 1984 streams, of which a probe's graphs take few", "runtime 06_stream_management.md", _streams),
+    Assumption("captures_seen", "the tracer sees every capture with its collectives", "torch-npu FunctionLoader; tried on the emulated CANN only", measured.captures_seen),
+    Assumption("copies_seen", "the tracer sees the copies of an eager AI_CPU collective", "hcomm hccl_communicator_host.cc", measured.copies_seen),
+    Assumption("default_mode", "unset, A3 takes AI_CPU (copies) and A2 HOST (none)", "hccl HCCL_OP_EXPANSION_MODE.md at v9.1.0", measured.unset_mode),
+    Assumption("aiv_has_no_copies", "with AIV a capture of small payloads makes no H2D copy", "hcomm-900 OrchestrateAicpu", measured.aiv),
+    Assumption("growth_law", "copies grow by (P + S)k² a capture before hcomm 9.1.0, and not from it on", "hcomm's sources, run on a CPU", measured.law),
+    Assumption("copy_time", "one H2D copy of a list's node takes between 0.2 and 200 µs", "none public", measured.copy_time),
+    Assumption("communicator_hbm", "a communicator takes two buffers of HCCL_BUFFSIZE", "hccl environment variables; HcclCommConfig.md", measured.hbm),
+    Assumption("hbm_given_back", "HBM is free again once the probe has ended", "none public", measured.given_back),
+    Assumption("ports", "HCCL_HOST_SOCKET_PORT_RANGE=auto keeps a probe off the servers' ports 60000 to 60015", "vllm-ascend #405, #16205", measured.ports),
+    Assumption("streams", "a chip has about 1984 streams, of which a probe's graphs take few", "runtime 06_stream_management.md", measured.streams),
 )  # fmt: skip
