@@ -10,6 +10,7 @@ from capture_canary.exits import UNKNOWN, USAGE
 
 COMMANDS = {
     "probe": "measure capture growth once, and say what it means",
+    "reproduce": "the fault as first described: 100 rounds of graphs, captured by real vLLM",
     "run": "the daemon: probe on a schedule, export metrics and pages",
     "doctor": "what this node runs, who gets slower, what could not be seen",
     "exec": "run a command with the tracer preloaded",
@@ -18,6 +19,7 @@ COMMANDS = {
     "story": "this node in twenty lines: what, since when, who acts",
     "report": "the history as one HTML file",
     "bundle": "what a vendor asks for, in one redacted archive",
+    "profile": "copies and their share of time, from a profile of msprof or torch-npu",
     "env": "make environments with a real torch-npu",
 }
 

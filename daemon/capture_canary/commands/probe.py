@@ -22,6 +22,8 @@ from capture_canary.lock import INSTANCE, holder_pid
 from capture_canary.model import ArmName, Report
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import Probe, ProbeSettings
+from capture_canary.probe.settings import of_vllm
+from capture_canary.probe.vllm import tiny
 from capture_canary.probe.workloads import PATIENCE, WORKLOADS
 from capture_canary.service.settings import configured_mode
 from capture_canary.stack.devices import device_nodes
@@ -37,43 +39,27 @@ _SIGNALLED = 128
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "--emulate",
-        metavar="KEY=VALUE,…",
-        nargs="?",
-        const="",
-        default=os.environ.get("CAPTURE_CANARY_EMULATE"),
-        help="run on the emulated CANN, e.g. cann=8.5.0,soc=a3 (docs/emulation.md)",
-    )
+    add_stack(parser)
     parser.add_argument(
         "--workload",
         choices=WORKLOADS,
         default=DEFAULTS.workload,
         help="who captures: acl needs CANN alone, torch needs torch-npu (%(default)s)",
     )
-    stack = parser.add_mutually_exclusive_group()
-    stack.add_argument(
-        "--python",
-        metavar="PATH",
-        default=DEFAULTS.python,
-        help="the Python that has the torch-npu to probe, and msgspec (this one)",
-    )
-    stack.add_argument(
-        "--env", metavar="NAME", help="an environment (docs/environments.md), on the emulated CANN"
-    )
+    add_model(parser)
     npus = parser.add_mutually_exclusive_group()
     npus.add_argument("--ranks", type=_ranks, metavar="N", help="use NPUs 0 to N-1 (2)")
     npus.add_argument("--devices", type=_numbers, metavar="N,N,…", help="use these NPUs")
     parser.add_argument(
         "--collectives",
-        type=_positive,
+        type=positive,
         metavar="K",
         default=DEFAULTS.collectives,
         help="collectives a graph: the growth goes with its square (%(default)s)",
     )
     parser.add_argument(
         "--rounds",
-        type=_positive,
+        type=positive,
         metavar="N",
         default=DEFAULTS.rounds,
         help=f"how often each of {len(DEFAULTS.shapes)} shapes is captured (%(default)s)",
@@ -112,13 +98,48 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_stack(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say on which CANN and with which Python."""
+    parser.add_argument(
+        "--emulate",
+        metavar="KEY=VALUE,…",
+        nargs="?",
+        const="",
+        default=os.environ.get("CAPTURE_CANARY_EMULATE"),
+        help="run on the emulated CANN, e.g. cann=8.5.0,soc=a3 (docs/emulation.md)",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--python",
+        metavar="PATH",
+        default=DEFAULTS.python,
+        help="the Python that has the torch-npu to probe, and msgspec (this one)",
+    )
+    which.add_argument(
+        "--env", metavar="NAME", help="an environment (docs/environments.md), on the emulated CANN"
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the options of what vLLM captures."""
+    parser.add_argument(
+        "--model", metavar="DIR", help="vllm: a model's folder (a tiny one of --layers layers)"
+    )
+    parser.add_argument(
+        "--layers",
+        type=positive,
+        metavar="N",
+        help=f"vllm: layers of the tiny model, two collectives each ({tiny.LAYERS}; emulated {tiny.EMULATED_LAYERS})",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Probe; return the exit code of the verdict."""
     errors = Console(stderr=True)
     if args.now:
         return _now(args.state_dir, errors)
     try:
-        python, base = _stack(args)
+        python, base = stack(args)
     except (EmulationError, OSError) as error:
         errors.print(f"--emulate: {error}", style="red", markup=False)
         return USAGE
@@ -128,14 +149,14 @@ def run(args: argparse.Namespace) -> int:
     if shutil.which(python) is None:
         errors.print(f"--python: {python} cannot be run", style="red", markup=False)
         return USAGE
-    servers = () if _emulated(args) else _servers()
+    servers = () if emulated(args) else _servers()
     settings = _settings(args, python, servers)
     if args.plot and args.plot.suffix not in {".png", ".svg"}:
         errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", markup=False)
         return USAGE
     with terminal.progress(errors) as observe:
         _end_in_good_order()
-        report = Probe(settings, base, emulated=_emulated(args), observe=observe).run()
+        report = Probe(settings, base, emulated=emulated(args), observe=observe).run()
     about, why = about_them(report.stack, servers)
     if about is False:
         errors.print(f"Note: {why}.", markup=False)
@@ -143,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     else:
         terminal.show(Console(), report)
-    return _plot(report, args.plot, errors) or exit_code(report.verdict)
+    return plot(report, args.plot, errors) or exit_code(report.verdict)
 
 
 def _now(state_dir: Path | None, errors: Console) -> int:
@@ -165,7 +186,7 @@ def _now(state_dir: Path | None, errors: Console) -> int:
     return 0
 
 
-def _stack(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
+def stack(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
     """Return the Python to probe with, and the environment that names its CANN."""
     if args.env is None:
         return args.python, base_environment(os.environ, args.emulate)
@@ -174,7 +195,8 @@ def _stack(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
     return str(environment.python), {**os.environ, **variables}
 
 
-def _emulated(args: argparse.Namespace) -> bool:
+def emulated(args: argparse.Namespace) -> bool:
+    """Return whether all this is on the emulated CANN."""
     return args.emulate is not None or args.env is not None
 
 
@@ -185,7 +207,7 @@ def _servers() -> tuple[Server, ...]:
 
 def _settings(args: argparse.Namespace, python: str, servers: tuple[Server, ...]) -> ProbeSettings:
     mode, source = configured_mode(Config(), os.environ, servers)
-    return ProbeSettings(
+    settings = ProbeSettings(
         workload=args.workload,
         python=python,
         devices=args.devices or tuple(range(args.ranks or len(DEFAULTS.devices))),
@@ -198,9 +220,18 @@ def _settings(args: argparse.Namespace, python: str, servers: tuple[Server, ...]
         full=args.full,
         preload=args.preload,
     )
+    if args.workload != "vllm":
+        return settings
+    return of_vllm(settings, layers=layers(args), model=args.model)
 
 
-def _plot(report: Report, path: Path | None, errors: Console) -> int:
+def layers(args: argparse.Namespace) -> int:
+    """Return the layers of the tiny model: more show more, and an emulated run copies real bytes."""
+    return int(args.layers or (tiny.EMULATED_LAYERS if emulated(args) else tiny.LAYERS))
+
+
+def plot(report: Report, path: Path | None, errors: Console) -> int:
+    """Write the curves where that was asked for; return USAGE where it cannot be."""
     if path is None:
         return 0
     try:
@@ -236,7 +267,8 @@ def _bounded(text: str, most: int) -> int:
     return int(text)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Return a number between 1 and 10000."""
     return _bounded(text, 10_000)
 
 

@@ -22,7 +22,8 @@ __all__ = ["ArmStarted", "Observer", "Probe", "ProbeSettings"]
 
 UNKNOWN = Fact(value=None, source="nothing")
 CANN = "aclsysGetVersionStr"
-VERSION_SOURCES = {name: f"{name}.__version__" for name in ("torch", "torch_npu")}
+PACKAGES = ("torch", "torch_npu", "vllm", "vllm_ascend")
+VERSION_SOURCES = {name: f"{name}.__version__" for name in PACKAGES}
 MODE_OF_ARM: dict[ArmName, str] = {"aiv": "AIV", "ai_cpu": "AI_CPU"}
 
 
@@ -128,6 +129,8 @@ class Probe:
             rounds=settings.rounds,
             seed=self._seed,
             kinds=kinds,
+            model=settings.model,
+            graph_mode=settings.graph_mode,
             buffer_mb=settings.buffer_mb,
             deadline_seconds=seconds,
         )
@@ -189,6 +192,8 @@ class Probe:
             control=control or None,
             arm_failures=self._failures(),
             copies_expected=settings.preload,
+            # A vLLM has the one kind of series, as a server has.
+            evidence="trace" if settings.workload == "vllm" else "probe",
             repeated_after=None if settings.preload else self._earlier(stack),
             rounds=settings.rounds,
             graphs_per_load=settings.graphs_per_load,

@@ -36,6 +36,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """Elements (fp32) of each collective's payload, one graph each."""
     rounds: int
     kinds: tuple[Kind, ...]
+    model: str | None = None
+    """vLLM: folder of the model; None: a tiny one with as many layers as `collectives` asks for."""
+    graph_mode: str = "FULL"
+    """vLLM: its cudagraph_mode."""
     buffer_mb: int
     """HBM that a communicator takes for each of its two buffers, MB."""
     deadline_seconds: float

@@ -6,6 +6,7 @@ import msgspec
 
 from capture_canary.model import ArmName, GraphsFate
 from capture_canary.probe.messages import Collective, Kind
+from capture_canary.probe.vllm import tiny
 from capture_canary.trend import verdict
 
 COLLECTIVES: tuple[Collective, ...] = ("AllReduce", "AllGather")
@@ -19,6 +20,10 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     workload: str = "acl"
     python: str = sys.executable
     """The interpreter of the ranks: that of a serving image or of an environment, for what it has installed."""
+    model: str | None = None
+    """Folder of the model that vLLM captures; None: a tiny one, whose layers `collectives` tells."""
+    graph_mode: str = "FULL"
+    """What vLLM captures, its cudagraph_mode."""
     devices: tuple[int, ...] = (0, 1)
     """NPUs, one a rank, as the runtime numbers them here. HCCL's AICPU path needs two ranks or more."""
     collectives: int = 16
@@ -58,3 +63,19 @@ def by_time(settings: ProbeSettings) -> ProbeSettings:
     """Return the settings of a probe that counts no copies: kept graphs are too few for a verdict by time."""
     kinds = tuple(kind for kind in settings.kinds if kind.graphs == "destroyed") or settings.kinds
     return msgspec.structs.replace(settings, kinds=kinds, rounds=max(settings.rounds, TIME_ROUNDS))
+
+
+VLLM_KINDS = (Kind(collective="AllReduce", graphs="destroyed"),)
+"""The one kind of series that a vLLM has: its graphs, forgotten and captured again."""
+VLLM_SIZES = (1, 2, 4, 8)
+
+
+def of_vllm(settings: ProbeSettings, *, layers: int, model: str | None = None) -> ProbeSettings:
+    """Return settings for the workload `vllm` in place of those that only a probe's own graphs have."""
+    return msgspec.structs.replace(
+        settings,
+        model=model,
+        collectives=tiny.collectives(layers),
+        shapes=VLLM_SIZES,
+        kinds=VLLM_KINDS,
+    )

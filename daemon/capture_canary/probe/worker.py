@@ -195,7 +195,12 @@ def main(argv: list[str]) -> int:
         if not data:
             return 1
         line += data
-    leader = Leader(decode_spec(line), records, stdin)
+    spec = decode_spec(line)
+    if spec.workload == "vllm":
+        from capture_canary.probe.vllm.leader import VllmLeader  # noqa: PLC0415  # starts its ranks itself
+
+        return VllmLeader(spec, records, stdin).run()
+    leader = Leader(spec, records, stdin)
     orderly = False
     try:
         with contextlib.suppress(RanksLostError):

@@ -43,10 +43,12 @@ def probe_settings(
     """Return what to probe, on these NPUs (numbered as the runtime sees them in this container)."""
     from capture_canary.probe.measure import ProbeSettings  # noqa: PLC0415  # `doctor` starts without it
     from capture_canary.probe.messages import Kind  # noqa: PLC0415  # the same
+    from capture_canary.probe.settings import of_vllm  # noqa: PLC0415  # the same
+    from capture_canary.probe.vllm import tiny  # noqa: PLC0415  # the same
 
     probe = config.probe
     mode, source = configured_mode(config, environ, servers)
-    return ProbeSettings(
+    settings = ProbeSettings(
         workload=probe.workload,
         devices=devices,
         collectives=probe.collectives,
@@ -63,6 +65,10 @@ def probe_settings(
         arms=None if probe.attribute else ("as_configured",),
         preload=probe.preload,
     )
+    if probe.workload != "vllm":
+        return settings
+    layers = tiny.EMULATED_LAYERS if config.emulate is not None else tiny.LAYERS
+    return of_vllm(settings, layers=layers)
 
 
 def configured_mode(

@@ -8,9 +8,9 @@ from capture_canary.probe.messages import Spec
 if TYPE_CHECKING:
     from capture_canary.probe.rank import Workload
 
-WORKLOADS = ("acl", "torch")
-PATIENCE = {"acl": 60.0, "torch": 180.0}
-"""Seconds that a probe may take where nobody says: an arm with torch imports it first."""
+WORKLOADS = ("acl", "torch", "vllm")
+PATIENCE = {"acl": 60.0, "torch": 180.0, "vllm": 900.0}
+"""Seconds that a probe may take where nobody says: an arm with torch imports it first, one with vLLM starts it."""
 
 
 def load_workload(name: str) -> "Callable[[Spec, int], Workload]":

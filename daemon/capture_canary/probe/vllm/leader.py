@@ -1,0 +1,124 @@
+"""The child of a probe with vLLM: starts one engine over the spec's NPUs, whose workers capture round after round."""
+# pyright: reportMissingImports=false
+
+import contextlib
+import os
+import select
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from capture_canary.model import Capture
+from capture_canary.probe.messages import (
+    Captured,
+    Control,
+    Ended,
+    Failed,
+    Record,
+    Spec,
+    Started,
+    encode,
+)
+from capture_canary.probe.vllm import tiny
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_USE_V2_MODEL_RUNNER": "0",
+    "VLLM_ASCEND_ENABLE_NZ": "0",
+    "PYTORCH_NPU_ALLOC_CONF": "expandable_segments:False",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "TASK_QUEUE_ENABLE": "1",
+}
+"""As in the first description of the fault, and offline."""
+MAX_SEQUENCES = 24
+EXTENSION = "capture_canary.probe.vllm.extension.CaptureCanaryRounds"
+
+
+class VllmLeader:
+    """Runs a spec by one engine."""
+
+    def __init__(self, spec: Spec, records: int, stdin: int) -> None:
+        """Bind to the pipes of the runner."""
+        self._spec = spec
+        self._records = records
+        self._stdin = stdin
+        self._step = "Open"
+
+    def run(self) -> int:
+        """Start, control, capture; 0 when all of it was made."""
+        try:
+            self._run()
+        except Exception as error:  # noqa: BLE001  # whatever vLLM raises, the runner is to hear it
+            reason = f"{error}"[:1000] or type(error).__name__
+            self._record(Failed(rank=0, step=self._step, reason=reason))
+            return 1
+        self._record(Ended())
+        return 0
+
+    def _run(self) -> None:
+        os.environ.update(ENVIRONMENT)
+        os.environ.pop("ASCEND_LAUNCH_BLOCKING", None)
+        devices = self._spec.devices
+        if devices != tuple(range(len(devices))):
+            os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+        engine = self._engine()
+        for seen in engine.collective_rpc("capture_canary_open"):
+            self._record(Started(**{**seen, "device": devices[seen["rank"]]}))
+        self._step = "RunControl"
+        for rank, copies in enumerate(engine.collective_rpc("capture_canary_control")):
+            self._record(Control(rank=rank, copies=copies))
+        self._step = "MakeCapture"
+        for number in range(self._spec.rounds):
+            if select.select([self._stdin], [], [], 0)[0]:
+                break  # the runner wants no more
+            for rank, seen in enumerate(
+                engine.collective_rpc("capture_canary_round", args=(number,))
+            ):
+                for capture in seen["captures"]:
+                    self._record(
+                        Captured(
+                            rank=rank,
+                            series=0,
+                            mode=seen["mode"],
+                            peers=None,
+                            capture=msgspec.convert(capture, Capture),
+                        )
+                    )
+
+    def _engine(self) -> Any:
+        from vllm import LLM  # noqa: PLC0415  # reads the environment that was just set
+
+        spec = self._spec
+        folder = Path(os.environ["CAPTURE_CANARY_TRACE_DIR"], "model")
+        layers = tiny.layers(spec.collectives)
+        model = spec.model or str(tiny.write(folder, layers=layers, ranks=len(spec.devices)))
+        return LLM(
+            model=model,
+            load_format="dummy",
+            skip_tokenizer_init=True,
+            dtype="bfloat16",
+            seed=10,
+            tensor_parallel_size=len(spec.devices),
+            distributed_executor_backend="mp",
+            max_model_len=128,
+            max_num_seqs=MAX_SEQUENCES,
+            max_num_batched_tokens=max(128, *spec.shapes),
+            num_gpu_blocks_override=64,
+            gpu_memory_utilization=0.5,
+            use_tqdm_on_load=False,
+            worker_extension_cls=EXTENSION,
+            compilation_config={
+                "cudagraph_mode": spec.graph_mode,
+                "cudagraph_capture_sizes": list(spec.shapes),
+            },
+        )
+
+    def _record(self, record: Record) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._records, encode(record))
