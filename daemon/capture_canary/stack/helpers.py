@@ -24,17 +24,6 @@ MAX_OUTPUT = 1 << 20
 MAX_CONTAINERS = 64
 
 
-class Answer(msgspec.Struct):
-    """What a child prints: one of the three."""
-
-    environments: dict[str, dict[str, str]] = {}
-    """Allowed variables by container id."""
-    pods: list["PodOfDevices"] = []
-    containers: dict[str, "PodOfContainer"] = {}
-    """By container id."""
-    error: str | None = None
-
-
 class PodOfDevices(msgspec.Struct):
     """A pod and the devices that the kubelet gave it."""
 
@@ -51,6 +40,17 @@ class PodOfContainer(msgspec.Struct):
     name: str
     variables: dict[str, str]
     """What is not among them may still come from the image, a ConfigMap or a Secret."""
+
+
+class Answer(msgspec.Struct):
+    """What a child prints: one of the three."""
+
+    environments: dict[str, dict[str, str]] = {}
+    """Allowed variables by container id."""
+    pods: list[PodOfDevices] = []
+    containers: dict[str, PodOfContainer] = {}
+    """By container id."""
+    error: str | None = None
 
 
 class Helpers:
