@@ -111,12 +111,12 @@ def sequential(slope: float, alpha: float, runs: int, seed: int = 1) -> dict[str
     known = _known(y, (slope,))
     given_up = np.cumsum(known <= math.log(BETA / (1 - alpha)), axis=1) > 0
     tests: dict[str, tuple[Callable[[], Floats], float, int]] = {
-        "sprt": (lambda: np.where(given_up, -1.0, known), wald, 2),
+        "sprt": (lambda: np.where(given_up, np.float64(-1), known), wald, 2),
         "mixture": (lambda: _known(y, GRID), sure, 2),
         "t sprt": (lambda: _student(y, (slope,)), wald, 2),
         "t mixture": (lambda: _student(y, GRID), sure, 2),
-        "ranks tuned": (lambda: np.asarray(evidence(y, (slope,), steps=False)), wald, 1),
-        "ranks": (lambda: np.asarray(evidence(y, steps=False)), sure, 1),
+        "ranks tuned": (lambda: np.asarray(evidence(y, (slope,), steps=False), float), wald, 1),
+        "ranks": (lambda: np.asarray(evidence(y, steps=False), float), sure, 1),
     }
     found = {}
     for name, (statistic, cut, offset) in tests.items():
