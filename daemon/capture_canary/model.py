@@ -121,6 +121,18 @@ Stack = dict[str, Fact]
 """What runs here, by name: cann, hcomm, hccl, runtime, driver, soc, torch_npu, vllm, …"""
 
 
+class ShapeGrowth(msgspec.Struct, frozen=True, kw_only=True):
+    """How much longer a further capture takes graphs of one shape, with a 95 % interval for this shape alone."""
+
+    shape: int
+    estimate: float
+    """Seconds per capture of the series, relative to the controls."""
+    lower: float
+    upper: float
+    n: int
+    """Captures that took part."""
+
+
 class TimeTest(msgspec.Struct, frozen=True, kw_only=True):
     """What a series' times say, and what that rests on (docs/statistics.md)."""
 
@@ -153,7 +165,9 @@ class TimeTest(msgspec.Struct, frozen=True, kw_only=True):
     paired: bool
     """Control captures were made; without, time alone never convicts."""
     growth: Estimate | None
-    """Seconds per capture, relative to the controls, with a 95 % interval."""
+    """Seconds per capture, relative to the controls, with a 95 % interval: all shapes pooled."""
+    shapes: list[ShapeGrowth] = []
+    """The same shape by shape, the smallest first, of those captured often enough."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ import random
 import statistics
 from typing import Any
 
+import msgspec
 import pytest
 import scipy.stats
 from hypothesis import given, settings
@@ -155,22 +156,61 @@ def test_a_longer_plan_has_larger_units():
     assert (len(units.units), units.used) == (9, 162)
 
 
-def test_interval_of_the_slope_is_scipys_and_covers():
-    covered = 0
-    for seed in range(200):
+@pytest.mark.parametrize("count", [12, 30, 60])
+def test_slopes_are_scipys_pooled_and_shape_by_shape(count):
+    off = noise(1e-4, count)
+    captures = rounds(count, lambda n: 3e-4 * n + off(n))
+    judged = captures[SIZES:]
+    found = examined(captures)
+    pooled = [judged[at : at + SIZES] for at in range(0, len(judged), SIZES)]
+    for ours, groups in [
+        (found.growth, pooled),
+        *((one, [[c] for c in judged if c.shape == one.shape]) for one in found.shapes),
+    ]:
+        at, seconds = (
+            [statistics.fmean(getattr(c, name) for c in group) for group in groups]
+            for name in ("order", "seconds")
+        )
+        theirs = scipy.stats.theilslopes(seconds, at)
+        assert ours is not None
+        assert ours.estimate == pytest.approx(theirs.slope)
+        # scipy rounds a normal quantile of pairs, ours is counted or rounds to the careful side.
+        width = theirs.high_slope - theirs.low_slope
+        assert ours.lower == pytest.approx(theirs.low_slope, abs=0.1 * width)
+        assert ours.upper == pytest.approx(theirs.high_slope, abs=0.1 * width)
+        assert ours.n == len(groups)
+    assert [one.shape for one in found.shapes] == list(range(SIZES))
+
+
+def test_intervals_cover_as_often_as_promised():
+    runs, promised = 200, 0.95
+    covered = [0] * (1 + SIZES)
+    for seed in range(runs):
         off = noise(1e-4, seed)
-        found = examined(rounds(20, lambda n, off=off: 3e-4 * n + off(n))).growth
-        covered += found.lower <= 3e-4 <= found.upper
-    assert covered >= 180  # 95 %; below 0.9 of 200 with a chance of 1e-3
-    units = Units(range(3))
-    for one in rounds(20, lambda n: 3e-4 * n + off(n)):
-        units.add(one)
-    theirs = scipy.stats.theilslopes([u.seconds for u in units.units], [u.at for u in units.units])
-    ours = timed.SeriesTest(range(3), **FLOORS)
-    for one in rounds(20, noise(1e-4)):
-        ours.add(one)
-    assert theirs.low_slope <= statistics.median([theirs.slope]) <= theirs.high_slope
-    assert ours.result(0).growth is not None
+        found = examined(rounds(20, lambda n, off=off: 3e-4 * n + off(n)))
+        for place, one in enumerate([found.growth, *found.shapes]):
+            covered[place] += one is not None and one.lower <= 3e-4 <= one.upper
+    # Four deviations below are out of reach of chance.
+    least = runs * promised - 4 * math.sqrt(runs * promised * (1 - promised))
+    assert min(covered) >= least
+
+
+def test_a_shape_that_grows_alone_is_told_from_those_that_do_not():
+    off = noise(1e-5)
+    slower = [
+        msgspec.structs.replace(
+            one, seconds=one.seconds + off(one.order) + (1e-3 * one.order) * (one.shape == 2)
+        )
+        for one in rounds(30, lambda _n: 0.0, lambda n: 0.002 * (1 + 0.001 * n))
+    ]
+    by_shape = {one.shape: one for one in examined(slower).shapes}
+    assert by_shape[2].lower > 5e-4
+    assert by_shape[2].lower > max(by_shape[0].upper, by_shape[1].upper)
+
+
+def test_shapes_too_seldom_captured_have_no_slope():
+    assert examined(rounds(2, lambda _n: 0.0)).shapes == []
+    assert examined([]).shapes == []
 
 
 odd = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300, 5e-324, 1e7])

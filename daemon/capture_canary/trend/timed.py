@@ -5,7 +5,14 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from statistics import fmean, median
 
-from capture_canary.model import Capture, Estimate, Series, TimeDecision, TimeTest
+from capture_canary.model import (
+    Capture,
+    Estimate,
+    Series,
+    ShapeGrowth,
+    TimeDecision,
+    TimeTest,
+)
 from capture_canary.trend import slope
 from capture_canary.trend.sequential import MAX_VALUES, Evidence
 from capture_canary.trend.units import Unit, Units
@@ -110,6 +117,7 @@ class SeriesTest:
             autocorrelation=autocorrelation(units.units),
             paired=bool(units.paired),
             growth=_growth(units.units),
+            shapes=_growths(units),
         )
 
     def _flaw(self) -> str | None:
@@ -198,8 +206,12 @@ def _residuals(units: Sequence[Unit]) -> list[float]:
     return [u.seconds - level - rise * (u.at - at) for u in units]
 
 
+def _slope(units: Sequence[Unit]) -> slope.Slope | None:
+    return slope.theil_sen([[(unit.at, unit.seconds) for unit in units]], alpha=_REPORT_ALPHA)
+
+
 def _growth(units: Sequence[Unit]) -> Estimate | None:
-    found = slope.theil_sen([[(unit.at, unit.seconds) for unit in units]], alpha=_REPORT_ALPHA)
+    found = _slope(units)
     if found is None:
         return None
     return Estimate(
@@ -209,3 +221,17 @@ def _growth(units: Sequence[Unit]) -> Estimate | None:
         n=found.n,
         method="theil-sen of rounds",
     )
+
+
+def _growths(units: Units) -> list[ShapeGrowth]:
+    return [
+        ShapeGrowth(
+            shape=shape,
+            estimate=found.estimate,
+            lower=found.lower,
+            upper=found.upper,
+            n=units.used // len(units.shapes),
+        )
+        for shape, own in sorted(units.shapes.items())
+        if (found := _slope(own)) is not None
+    ]

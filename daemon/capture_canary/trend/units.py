@@ -5,7 +5,8 @@ are captures without collectives made beside, takes out what the machine does to
 """
 
 import math
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ class Units:
         self.units: list[Unit] = []
         self.used = 0
         """Captures in units."""
+        self.shapes: defaultdict[int, list[Unit]] = defaultdict(list)
+        """What the captures of each shape alone add to the units."""
         self.dropped = 0
         """Captures after warm-up that could not be used, or whose round could not."""
         self.paired: bool | None = None
@@ -97,11 +100,24 @@ class Units:
         control = median(controls) if self.paired else 1.0
         if not self.units:
             self._speed = control
-        seconds = math.fsum(c.seconds for c in captures) / len(captures) * self._speed / control
-        unit = Unit(math.fsum(c.order for c in captures) / len(captures), seconds)
+        relative = self._speed / control
+        unit = _mean(captures, relative)
         self.units.append(unit)
         self.used += len(captures)
+        by_shape: defaultdict[int, list[Capture]] = defaultdict(list)
+        for one in captures:
+            by_shape[one.shape].append(one)
+        for shape, own in by_shape.items():
+            self.shapes[shape].append(_mean(own, relative))
         return unit
+
+
+def _mean(captures: Sequence[Capture], relative: float) -> Unit:
+    count = len(captures)
+    return Unit(
+        math.fsum(c.order for c in captures) / count,
+        math.fsum(c.seconds for c in captures) / count * relative,
+    )
 
 
 def _usable(capture: Capture) -> bool:
