@@ -15,7 +15,7 @@ from tests.making import arm, capture, flat, grows, none, series
 from capture_canary.export.metrics import StateCollector
 from capture_canary.export.operation import OperationCollector
 from capture_canary.export.state import BUCKETS, State
-from capture_canary.model import ArmName, Evidence, Fact, Report, Series, VerdictName
+from capture_canary.model import ArmName, Cause, Evidence, Fact, Report, Series, VerdictName
 from capture_canary.service.board import View
 from capture_canary.stack.identity import stack_id
 from capture_canary.trend.verdict import judge
@@ -148,6 +148,26 @@ def test_a_healthy_stack_costs_a_load_nothing():
     state = START.after(report(arm(OWN, flat), hcomm="9.1.0"), evidence="probe", ended=1.0)
     assert verdicts(state)["healthy"] == 1
     assert value(state, "load_impact_seconds", stack=NAME) == 0
+
+
+def causes(state: State) -> dict[str, float]:
+    return {
+        dict(labels)["cause"]: found
+        for (name, labels), found in scrape(state).items()
+        if name == "capture_canary_verdict_info"
+    }
+
+
+@pytest.mark.parametrize("cause", get_args(Cause))
+def test_the_cause_is_that_of_the_verdict_in_force(cause: Cause):
+    assert causes(START) == {}
+    assert causes(DEGRADED) == {"aicpu_resource_list": 1}
+    found = msgspec.structs.replace(DEGRADED.reports["probe"], cause=cause)
+    caused = DEGRADED.after(found, evidence="probe", ended=2.0)
+    assert causes(caused) == {cause: 1}
+    assert value(caused, "verdict_info", stack=NAME, evidence="probe", cause=cause) == 1
+    healthy = report(arm(OWN, flat), hcomm="9.1.0")
+    assert causes(caused.after(healthy, evidence="probe", ended=3.0)) == {}
 
 
 def test_a_servers_trace_is_no_probe():

@@ -41,6 +41,7 @@ class StateCollector(Collector):
         state = self._state()
         yield from _identity(state)
         yield _verdicts(state)
+        yield _causes(state)
         yield from _growths(state)
         yield from _consequences(state)
         yield from _servers(state)
@@ -84,6 +85,20 @@ def _verdicts(state: State) -> Metric:
         found = report.verdict if report else "unknown"
         for name in get_args(VerdictName):
             family.add_metric([stack, evidence, name], float(name == found))
+    return family
+
+
+def _causes(state: State) -> Metric:
+    family = _gauge(
+        "verdict_info",
+        "1 with the cause of the verdict in force; absent where it has none.",
+        "stack",
+        "evidence",
+        "cause",
+    )
+    for evidence, report in state.reports.items():
+        if report.cause is not None:
+            family.add_metric([stack_id(report.stack), evidence, report.cause], 1.0)
     return family
 
 
