@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 from tests.builders import make_report, make_series
+from tests.making import capture, series
 
 from capture_canary.model import Cause, VerdictName
-from capture_canary.trend.explain import series_facts, steps
-from capture_canary.trend.verdict import ROWS
+from capture_canary.trend.explain import DEFAULT, series_facts, steps
+from capture_canary.trend.report import report_of
+from capture_canary.trend.verdict import ROWS, judge
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,60 @@ def test_the_row_that_decided_says_yes_those_before_no_and_those_after_were_not_
 def test_a_report_that_does_not_keep_enough_is_not_explained_wrongly(cause: Cause):
     report = msgspec.structs.replace(make_report("degraded"), cause=cause)
     assert steps(report, "probe") == []
+
+
+@pytest.mark.parametrize(
+    ("repeated", "verdict", "row"),
+    [(None, "unknown", "suspect"), (7200.0, "degraded", "time_only")],
+)
+def test_time_is_told_as_it_was_judged_with_the_floors_and_rounds_of_then(
+    repeated: float | None, verdict: str, row: str
+):
+    # 0.1 ms more a capture: far below the floors by default, and in units of two rounds.
+    records = [
+        series(
+            [
+                capture(
+                    n + 1,
+                    None,
+                    round=n // 3,
+                    shape=n % 3,
+                    seconds=0.01 + 1e-4 * n,
+                    control_seconds=0.002,
+                )
+                for n in range(240)
+            ]
+        )
+    ]
+    found = judge(
+        records,
+        ranks=1,
+        hcomm="8.5.0",
+        soc="a3",
+        configured_mode=None,
+        control=None,
+        arm_failures={},
+        copies_expected=False,
+        floor_seconds=0.0,
+        floor_ratio=0.0,
+        repeated_after=repeated,
+        rounds=300,
+    )
+    assert found.verdict == verdict
+    report = report_of(
+        found,
+        emulated=True,
+        mode="AI_CPU",
+        mode_source=DEFAULT,
+        stack=make_report().stack,
+        control=None,
+        series=records,
+    )
+    told = steps(report, "probe")
+    assert [one.row for one in told if one.answer] == [row]
+    assert [one.answer for one in told].count(None) == len(ROWS) - 1 - [
+        one.row for one in told
+    ].index(row)
 
 
 def test_a_series_says_its_growth_and_what_the_law_foretells():

@@ -8,7 +8,13 @@ from capture_canary.model import ArmName, Estimate, Evidence, GraphsFate, Report
 from capture_canary.stack.exposure import mitigates
 from capture_canary.trend import growth, law
 from capture_canary.trend.case import Case, kinds_of
-from capture_canary.trend.verdict import FLOOR_RATIO, FLOOR_SECONDS, ROWS, Finding
+from capture_canary.trend.verdict import (
+    FLOOR_RATIO,
+    FLOOR_SECONDS,
+    REPEAT_SECONDS,
+    ROWS,
+    Finding,
+)
 
 DEFAULT = "default of the SoC"
 """What a report says of the source of a mode that nobody set."""
@@ -110,10 +116,14 @@ def _case(report: Report, evidence: Evidence) -> Case:
         mode_source=report.mode_source,
         control=None if report.control is None else [report.control] * ranks,
         arm_failures=failures,
-        copies_expected=report.control is not None or evidence != "log",
+        copies_expected=report.control is not None
+        or report.cause == "tracer_blind"
+        or any(one.h2d_copies is not None for own in report.series for one in own.captures),
         evidence=evidence,
         kinds=kinds_of(report.series, evidence),
         floor_seconds=FLOOR_SECONDS,
         floor_ratio=FLOOR_RATIO,
-        repeated_after=None,
+        # How long ago is not kept, but the row answers from this on only.
+        repeated_after=REPEAT_SECONDS if report.cause == "time_only" else None,
+        told=report.time,
     )
