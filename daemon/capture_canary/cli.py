@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         sys.stderr.write(f"capture-canary: {error}\n")
         return USAGE
-    except Exception:  # noqa: BLE001  # Python would end with 1, which says `degraded`
-        sys.excepthook(*sys.exc_info())
+    except Exception as error:  # noqa: BLE001  # Python would end with 1, which says `degraded`
+        sys.excepthook(type(error), error, error.__traceback__)
         return UNKNOWN
     return code
 
