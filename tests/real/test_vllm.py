@@ -92,3 +92,10 @@ def test_reproduction_is_a_straight_line_with_the_slope_of_the_law():
     assert f"copies: {K * K:+} with each further capture" in done.stdout
     assert "R² 1.0000, over 12 captures" in done.stdout
     assert "copies: +0 with each further capture (95 %: 0 to 0), over 12 captures" in done.stdout
+
+
+def test_a_build_for_another_soc_is_unknown_and_says_so():
+    report = probe("cann=8.5.0,soc=a2", "--arm", "as_configured")
+
+    assert "unknown" == report["verdict"]
+    assert "failed in Open" in report["reason"]

@@ -60,7 +60,7 @@ def _save(rows: Sequence[Sequence[Chart]], title: str, path: Path) -> None:
         for places, row in zip(grid, rows, strict=True):
             for axes, chart in zip(places, row, strict=True):
                 _draw(axes, chart)
-    figure.suptitle(title.replace("$", r"\$"))  # a dollar sign would start a formula
+    figure.suptitle(title.replace("$", r"\$"), wrap=True)  # a dollar sign would start a formula
     figure.savefig(path)
 
 
