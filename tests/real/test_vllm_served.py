@@ -1,4 +1,4 @@
-"""A real vLLM under `capture-canary exec`, and the daemon beside it: a verdict on the graphs that it captured to start."""
+"""A real vLLM under `capture-canary exec`, and the daemon beside it: a verdict on the graphs of its start."""
 
 import os
 import subprocess
