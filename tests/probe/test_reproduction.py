@@ -53,6 +53,7 @@ def test_a_hundred_rounds_are_a_straight_line_and_aiv_is_flat():
     assert own.copies.r2 > 0.9999
     first = own.rounds[0]
     assert sum(law.growing(K, 1, n) for n in range(1, SIZES + 1)) == first.copies
+    assert first.copies is not None
     assert pytest.approx(first.copies * 1e-6 / (SIZES * 0.01)) == first.share
     assert aiv.copies is not None
     assert (0, None) == (aiv.copies.slope, aiv.copies.r2)
