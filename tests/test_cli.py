@@ -11,6 +11,8 @@ from capture_canary import cli
 
 COMMAND = (sys.executable, "-m", "capture_canary.cli")
 SCHEMA = ("config", "schema")
+# A /proc without processes: what else runs on this machine must not decide.
+DOCTOR = ("doctor", "--emulate", "cann=9.1.0", "--proc", str(Path(__file__).parent / "data"))
 
 
 def run(redirections: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -26,9 +28,7 @@ def run(redirections: str, *args: str, **environ: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize("redirections", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-@pytest.mark.parametrize(
-    "args", [SCHEMA, ("doctor", "--emulate", "cann=9.1.0"), ("probe", "--help")]
-)
+@pytest.mark.parametrize("args", [SCHEMA, DOCTOR, ("probe", "--help")])
 def test_closed_streams_change_no_exit_code(redirections: str, args: tuple[str, ...]):
     wanted = run("", *args).returncode
 
@@ -47,9 +47,7 @@ def test_probe_needs_no_stream(args: tuple[str, ...]):
     assert 0 == done.returncode
 
 
-@pytest.mark.parametrize(
-    "args", [SCHEMA, ("config", "reference"), ("doctor", "--emulate", "cann=9.1.0")]
-)
+@pytest.mark.parametrize("args", [SCHEMA, ("config", "reference"), DOCTOR])
 def test_full_disk_is_said_and_no_verdict(args: tuple[str, ...]):
     done = run(">/dev/full", *args)
 

@@ -67,9 +67,11 @@ def test_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals, step: s
         "CAPTURE_CANARY_EMULATE_FAULT": f"hang:{step}",
     }
     command = [sys.executable, "-m", "capture_canary.cli", "probe", "--emulate", EMULATE]
+    before = signal.signal(number, signal.SIG_DFL)  # under nohup a child would ignore SIGHUP
     process = subprocess.Popen(
         command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
+    signal.signal(number, before)
     until(lambda: len(workers(temporary)) == 3)
 
     process.send_signal(number)
