@@ -1,9 +1,11 @@
 """What every test gets: an emulated node of its own, and real components or a named reason to skip."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 # How long an example takes is the machine's matter, not the code's.
@@ -25,3 +27,10 @@ def own_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ):
             monkeypatch.delenv(name)
     return node
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """Undo what a command under test set up: its log may go to a stream that closes with the test."""
+    yield
+    structlog.reset_defaults()
