@@ -5,6 +5,7 @@ from tests import builders
 from tests.stack import nodes
 
 from capture_canary import cli
+from capture_canary.commands import measuring
 from capture_canary.commands import probe as command
 from capture_canary.config import Config
 from capture_canary.config.sections import Probe
@@ -118,7 +119,7 @@ def test_the_command_measures_the_servers_mode_and_says_whom_it_is_not_about(
 
     monkeypatch.setattr(command, "_servers", lambda: found.servers)
     monkeypatch.setattr(command, "Probe", Fake)
-    monkeypatch.setattr(command, "_end_in_good_order", lambda: None)  # signals are pytest's
+    monkeypatch.setattr(measuring, "end_in_good_order", lambda: None)  # signals are pytest's
     cli.main(["probe", "--json"])
     assert (asked[0].mode, asked[0].mode_source) == ("AIV", "servers: environment")
     said = " ".join(capsys.readouterr().err.split())

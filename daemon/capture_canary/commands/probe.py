@@ -1,29 +1,24 @@
 """`capture-canary probe`: measure once, show it, say what it means."""
 
 import argparse
-import math
 import os
 import re
-import shutil
 import signal
 import sys
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn, get_args
+from typing import get_args
 
 import msgspec
 from rich.console import Console
 
-from capture_canary import emulate, environments, terminal
+from capture_canary import terminal
+from capture_canary.commands import measuring
 from capture_canary.config import Config, ConfigError, find_config, load
-from capture_canary.emulate import EmulationError
 from capture_canary.exits import USAGE, exit_code
 from capture_canary.lock import INSTANCE, holder_pid
-from capture_canary.model import ArmName, Report
-from capture_canary.probe.base import base_environment
+from capture_canary.model import ArmName
 from capture_canary.probe.measure import Probe, ProbeSettings
 from capture_canary.probe.settings import of_vllm
-from capture_canary.probe.vllm import tiny
 from capture_canary.probe.workloads import PATIENCE, WORKLOADS
 from capture_canary.service.settings import configured_mode
 from capture_canary.stack.devices import device_nodes
@@ -33,33 +28,31 @@ from capture_canary.stack.servers import Server, about_them
 DEFAULTS = ProbeSettings()
 _MAX_RANKS = 64
 """As `probe.ranks` allows: each is a process."""
-_SIGNALLED = 128
-"""A shell's exit code of what a signal ended, less its number."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    add_stack(parser)
+    measuring.add_stack(parser)
     parser.add_argument(
         "--workload",
         choices=WORKLOADS,
         default=DEFAULTS.workload,
         help="who captures: acl needs CANN alone, torch needs torch-npu (%(default)s)",
     )
-    add_model(parser)
+    measuring.add_model(parser)
     npus = parser.add_mutually_exclusive_group()
     npus.add_argument("--ranks", type=_ranks, metavar="N", help="use NPUs 0 to N-1 (2)")
     npus.add_argument("--devices", type=_numbers, metavar="N,N,…", help="use these NPUs")
     parser.add_argument(
         "--collectives",
-        type=positive,
+        type=measuring.positive,
         metavar="K",
         default=DEFAULTS.collectives,
         help="collectives a graph: the growth goes with its square (%(default)s)",
     )
     parser.add_argument(
         "--rounds",
-        type=positive,
+        type=measuring.positive,
         metavar="N",
         default=DEFAULTS.rounds,
         help=f"how often each of {len(DEFAULTS.shapes)} shapes is captured (%(default)s)",
@@ -81,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--budget",
-        type=_seconds,
+        type=measuring.seconds,
         metavar="SECONDS",
         help="end after that, whatever happens "
         f"({', '.join(f'{seconds:g} with {name}' for name, seconds in PATIENCE.items())})",
@@ -98,65 +91,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_stack(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say on which CANN and with which Python."""
-    parser.add_argument(
-        "--emulate",
-        metavar="KEY=VALUE,…",
-        nargs="?",
-        const="",
-        default=os.environ.get("CAPTURE_CANARY_EMULATE"),
-        help="run on the emulated CANN, e.g. cann=8.5.0,soc=a3 (docs/emulation.md)",
-    )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--python",
-        metavar="PATH",
-        default=DEFAULTS.python,
-        help="the Python that has the torch-npu to probe, and msgspec (this one)",
-    )
-    which.add_argument(
-        "--env", metavar="NAME", help="an environment (docs/environments.md), on the emulated CANN"
-    )
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the options of what vLLM captures."""
-    parser.add_argument(
-        "--model", metavar="DIR", help="vllm: a model's folder (a tiny one of --layers layers)"
-    )
-    parser.add_argument(
-        "--layers",
-        type=positive,
-        metavar="N",
-        help=f"vllm: layers of the tiny model, two collectives each ({tiny.LAYERS}; emulated {tiny.EMULATED_LAYERS})",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Probe; return the exit code of the verdict."""
     errors = Console(stderr=True)
     if args.now:
         return _now(args.state_dir, errors)
     try:
-        python, base = stack(args)
-    except (EmulationError, OSError) as error:
-        errors.print(f"--emulate: {error}", style="red", markup=False)
+        python, base = measuring.stack(args)
+        model = measuring.model(args)
+        measuring.check_plot(args.plot)
+    except measuring.UsageError as error:
+        errors.print(f"{error}", style="red", markup=False)
         return USAGE
-    except (environments.RecipeError, environments.CreateError) as error:
-        errors.print(f"--env: {error}", style="red", markup=False)
-        return USAGE
-    if shutil.which(python) is None:
-        errors.print(f"--python: {python} cannot be run", style="red", markup=False)
-        return USAGE
-    servers = () if emulated(args) else _servers()
-    settings = _settings(args, python, servers)
-    if args.plot and args.plot.suffix not in {".png", ".svg"}:
-        errors.print(f"--plot: {args.plot} ends neither in .png nor in .svg", markup=False)
-        return USAGE
+    servers = () if measuring.emulated(args) else _servers()
+    settings = _settings(args, python, model, servers)
     with terminal.progress(errors) as observe:
-        _end_in_good_order()
-        report = Probe(settings, base, emulated=emulated(args), observe=observe).run()
+        measuring.end_in_good_order()
+        report = Probe(settings, base, emulated=measuring.emulated(args), observe=observe).run()
     about, why = about_them(report.stack, servers)
     if about is False:
         errors.print(f"Note: {why}.", markup=False)
@@ -164,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     else:
         terminal.show(Console(), report)
-    return plot(report, args.plot, errors) or exit_code(report.verdict)
+    return measuring.plot(report, args.plot, errors) or exit_code(report.verdict)
 
 
 def _now(state_dir: Path | None, errors: Console) -> int:
@@ -186,26 +137,14 @@ def _now(state_dir: Path | None, errors: Console) -> int:
     return 0
 
 
-def stack(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
-    """Return the Python to probe with, and the environment that names its CANN."""
-    if args.env is None:
-        return args.python, base_environment(os.environ, args.emulate)
-    environment = environments.find(args.env)
-    variables = environment.variables(emulate.parse(args.emulate or ""), os.environ)
-    return str(environment.python), {**os.environ, **variables}
-
-
-def emulated(args: argparse.Namespace) -> bool:
-    """Return whether all this is on the emulated CANN."""
-    return args.emulate is not None or args.env is not None
-
-
 def _servers() -> tuple[Server, ...]:
     """What serves on this node, as far as whoever types the command may see it."""
     return Finder(inspect=True).look(nodes=device_nodes(), soc=None).servers
 
 
-def _settings(args: argparse.Namespace, python: str, servers: tuple[Server, ...]) -> ProbeSettings:
+def _settings(
+    args: argparse.Namespace, python: str, model: str | None, servers: tuple[Server, ...]
+) -> ProbeSettings:
     mode, source = configured_mode(Config(), os.environ, servers)
     settings = ProbeSettings(
         workload=args.workload,
@@ -222,68 +161,11 @@ def _settings(args: argparse.Namespace, python: str, servers: tuple[Server, ...]
     )
     if args.workload != "vllm":
         return settings
-    return of_vllm(settings, layers=layers(args), model=args.model)
-
-
-def layers(args: argparse.Namespace) -> int:
-    """Return the layers of the tiny model: more show more, and an emulated run copies real bytes."""
-    return int(args.layers or (tiny.EMULATED_LAYERS if emulated(args) else tiny.LAYERS))
-
-
-def plot(report: Report, path: Path | None, errors: Console) -> int:
-    """Write the curves where that was asked for; return USAGE where it cannot be."""
-    if path is None:
-        return 0
-    try:
-        from capture_canary.report import picture  # noqa: PLC0415  # needs the extra `report`
-    except ImportError as error:
-        errors.print(f"--plot needs matplotlib: pip install 'capture-canary[report]' ({error})")
-        return USAGE
-    try:
-        picture.save_report(report, path)
-    except OSError as error:
-        errors.print(f"--plot: {error}", markup=False)
-        return USAGE
-    return 0
-
-
-def _end_in_good_order() -> None:
-    """Have the first signal end the probe, its processes and its files; a second one must not interrupt that."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def end(number: int, _frame: FrameType | None) -> NoReturn:
-        for one in numbers:
-            signal.signal(one, signal.SIG_IGN)
-        raise SystemExit(_SIGNALLED + number)
-
-    for number in numbers:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, end)
-
-
-def _bounded(text: str, most: int) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 1 and {most}")
-    return int(text)
-
-
-def positive(text: str) -> int:
-    """Return a number between 1 and 10000."""
-    return _bounded(text, 10_000)
+    return of_vllm(settings, layers=measuring.layers(args), model=model)
 
 
 def _ranks(text: str) -> int:
-    return _bounded(text, _MAX_RANKS)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 86_400:  # noqa: PLR2004  # a day
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to a day")
-    return value
+    return measuring.bounded(text, _MAX_RANKS)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -9,9 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from capture_canary import environments, terminal
-from capture_canary.commands import probe
-from capture_canary.emulate import EmulationError
+from capture_canary import terminal
+from capture_canary.commands import measuring
 from capture_canary.exits import USAGE, exit_code
 from capture_canary.model import Report
 from capture_canary.probe import reproduction
@@ -27,14 +26,14 @@ GRAPH_MODES = ("FULL", "FULL_DECODE_ONLY", "PIECEWISE")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    probe.add_stack(parser)
+    measuring.add_stack(parser)
     parser.add_argument(
         "--tp",
-        type=probe.positive,
+        type=measuring.positive,
         metavar="N",
         help=f"tensor-parallel ranks, an NPU each ({NODE_RANKS}; emulated {EMULATED_RANKS})",
     )
-    probe.add_model(parser)
+    measuring.add_model(parser)
     parser.add_argument(
         "--cudagraph-mode",
         choices=GRAPH_MODES,
@@ -43,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rounds",
-        type=probe.positive,
+        type=measuring.positive,
         metavar="N",
         default=reproduction.ROUNDS,
         help="(%(default)s)",
@@ -57,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--budget",
-        type=float,
+        type=measuring.seconds,
         metavar="SECONDS",
         default=7200.0,
         help="end after that (%(default)g)",
@@ -74,33 +73,34 @@ def run(args: argparse.Namespace) -> int:
     """Reproduce; return the exit code of the verdict."""
     errors, console = Console(stderr=True), Console()
     try:
-        python, base = probe.stack(args)
-    except (EmulationError, environments.RecipeError, environments.CreateError) as error:
-        errors.print(f"reproduce: {error}", style="red", markup=False)
+        python, base = measuring.stack(args)
+        model = measuring.model(args)
+        measuring.check_plot(args.plot)
+    except measuring.UsageError as error:
+        errors.print(f"{error}", style="red", markup=False)
         return USAGE
-    if args.model and not (Path(args.model) / "config.json").is_file():
-        errors.print(f"--model: {args.model} has no config.json", style="red", markup=False)
-        return USAGE
-    emulated = probe.emulated(args)
-    settings = _settings(args, python, emulated=emulated)
+    emulated = measuring.emulated(args)
+    settings = _settings(args, python, model, emulated=emulated)
     follow = _Lines(console, settings)
     report = Probe(settings, base, emulated=emulated, observe=follow).run()
     _show(console, report)
     if args.json:
         args.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
-    return probe.plot(report, args.plot, errors) or exit_code(report.verdict)
+    return measuring.plot(report, args.plot, errors) or exit_code(report.verdict)
 
 
-def _settings(args: argparse.Namespace, python: str, *, emulated: bool) -> ProbeSettings:
+def _settings(
+    args: argparse.Namespace, python: str, model: str | None, *, emulated: bool
+) -> ProbeSettings:
     mode = os.environ.get("HCCL_OP_EXPANSION_MODE")
     ranks = args.tp or (EMULATED_RANKS if emulated else NODE_RANKS)
     return ProbeSettings(
         workload="vllm",
         python=python,
-        model=args.model,
+        model=model,
         graph_mode=args.cudagraph_mode,
         devices=tuple(range(ranks)),
-        collectives=tiny.collectives(probe.layers(args)),
+        collectives=tiny.collectives(measuring.layers(args)),
         rounds=args.rounds,
         shapes=args.sizes,
         kinds=VLLM_KINDS,
