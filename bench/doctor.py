@@ -68,7 +68,8 @@ def main() -> None:
             "cann=9.1.0,soc=a3",
         ]
         command += ["--proc", str(folder / "proc"), "--state-dir", text]
-        env = {**os.environ, "HOME": text}
+        env = {**os.environ, "HOME": text, "PYTHONPYCACHEPREFIX": f"{text}/pycache"}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
         took, used, output = [], [], b""
         for _ in range(RUNS + 1):  # the first one lays the emulated CANN out
             begun, cpu = time.perf_counter(), os.times()

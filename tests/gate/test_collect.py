@@ -1,4 +1,5 @@
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from capture_canary.gate import collect
 from capture_canary.gate.model import Rules, Snapshot
 from capture_canary.stack import devices, npu_smi
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError, Process
+from capture_canary.stack.patience import Patience
 
 DATA = Path(__file__).parent.parent / "data" / "npu-smi"
 BUSY = npu_smi.parse((DATA / "a3-one-npu-busy.txt").read_text())
@@ -101,6 +103,28 @@ def test_processes_that_may_not_be_looked_at_are_not_all(tmp_path: Path) -> None
     holders = collect.open_devices({}, proc)
     assert not holders.complete
     assert "1 processes may not be looked at" in holders.why
+
+
+def test_a_process_that_hangs_a_look_is_not_taken_for_one_without_npus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    real = devices.opened_by
+
+    def hanging(folder: str, by_number: dict[int, int]) -> set[int] | None:
+        if "/40/" in folder:  # as a stat of a file whose file system does not answer
+            answers.wait()
+        return real(folder, by_number)
+
+    monkeypatch.setattr(collect, "opened_by", hanging)
+    monkeypatch.setattr(collect, "_PATIENCE", Patience(0.02))
+    proc = fake_proc(tmp_path, {1: [], 40: ["/dev/davinci3"], 41: ["/dev/davinci4"]})
+    try:
+        holders = collect.open_devices({}, proc)
+    finally:
+        answers.set()
+    assert holders.pids == {4: (41,)}
+    assert not holders.complete
 
 
 def test_a_process_that_ended_meanwhile_is_no_obstacle(tmp_path: Path) -> None:

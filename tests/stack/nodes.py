@@ -148,7 +148,8 @@ def lay_process(proc: Path, roots: Path, one: dict[str, Any]) -> None:
     put(folder / "maps", "".join(
         f"7f00{n:08x}-7f01{n:08x} r-xp 00000000 00:35 {n}  {path}\n" for n, path in enumerate(one.get("maps", []))
     ))  # fmt: skip
-    (folder / "exe").symlink_to(one.get("exe", "/usr/local/python3.11.13/bin/python3.11"))
+    if argv or "exe" in one:  # a kernel thread has none
+        (folder / "exe").symlink_to(one.get("exe", "/usr/local/python3.11.13/bin/python3.11"))
     fds = folder / "fd"
     fds.mkdir()
     for number, target in enumerate(

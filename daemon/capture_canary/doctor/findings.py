@@ -8,14 +8,14 @@ import msgspec
 
 from capture_canary import __version__
 from capture_canary.config.model import Config
+from capture_canary.gate.collect import holders_of, look_at_npus
 from capture_canary.gate.collect import look as gate_look
-from capture_canary.gate.collect import look_at_npus
 from capture_canary.gate.decide import decide
 from capture_canary.gate.latch import Latch, LatchFile
 from capture_canary.gate.model import Decision, Place, Snapshot
 from capture_canary.lock import holder_pid
-from capture_canary.service.settings import configured_mode, gate_rules, helpers
-from capture_canary.stack import npu_exporter, npu_smi
+from capture_canary.service.settings import configured_mode, exporter_of, gate_rules, helpers
+from capture_canary.stack import npu_smi
 from capture_canary.stack.exposure import family
 from capture_canary.stack.identity import stack_id
 from capture_canary.stack.node import Node, Places, look_at_node
@@ -69,13 +69,7 @@ def find(
         places: where to look.
     """
     smi = npu_smi.NpuSmi(npu_smi.command(base), env=base)
-    gate = config.gate
-    exporter = (
-        npu_exporter.NpuExporter(gate.npu_exporter, max_age=float(gate.npu_exporter_max_age))
-        if gate.npu_exporter
-        else None
-    )
-    shown = _Once(smi.read, exporter.read if exporter else None)
+    shown = _Once(smi.read, exporter_of(config))
     folder = TraceFolder(config.trace_dir)
     folder.poll()
     facts = traced(one.file.facts for one in folder.processes.values())
@@ -84,7 +78,12 @@ def find(
         base, shown.read, finder, helpers(config, base), places=places, traces=facts
     )
     folder.close()
-    snapshot = gate_look(_known(config, node), gate_rules(config), shown.read)
+    snapshot = gate_look(
+        _known(config, node),
+        gate_rules(config),
+        shown.read,
+        holders=lambda _: holders_of(finder.opened, places.proc),
+    )
     if snapshot.emulated:  # how busy this host is says nothing of a node that is not there
         snapshot = msgspec.structs.replace(snapshot, load=None)
     mode, source = configured_mode(config, base, node.servers.servers)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,9 +11,12 @@ from capture_canary.gate.decide import decide
 from capture_canary.gate.model import Holders, Place, Rules, Snapshot
 from capture_canary.stack.devices import device_nodes, opened_by
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError
+from capture_canary.stack.patience import Patience
 
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's PROC_PID_INIT_INO: the namespace in which every process of the node has a number."""
+_PATIENCE: Patience[int] = Patience()
+"""What a process calls /dev/davinciN may be a file of a file system of its own, which need not answer a stat."""
 _PLAIN_CONTAINER = "an ordinary container's npu-smi shows the processes of such containers only"
 
 
@@ -35,27 +38,34 @@ def place(root: Path = Path("/"), environ: dict[str, str] | None = None) -> Plac
 
 def open_devices(nodes: dict[int, int], proc: Path = Path("/proc")) -> Holders:
     """Which processes have a /dev/davinciN open, read off /proc without touching a device."""
+    by_number = {number: n for n, number in nodes.items()}
     try:
-        everyone = str((proc / "self/ns/pid").readlink()) == _FIRST_PID_NAMESPACE
-        pids = [entry.name for entry in proc.iterdir() if entry.name.isdecimal()]
+        pids = [int(name) for name in os.listdir(proc) if name.isdecimal()]  # noqa: PTH208  # of thousands
     except OSError as error:
         return Holders(pids={}, complete=False, why=f"{proc}: {error.strerror}")
-    by_number = {number: n for n, number in nodes.items()}
+    opened, hung = _PATIENCE.each(pids, lambda pid: opened_by(f"{proc}/{pid}/fd", by_number))
+    return holders_of({**opened, **dict.fromkeys(hung)}, proc)
+
+
+def holders_of(opened: Mapping[int, Collection[int] | None], proc: Path = Path("/proc")) -> Holders:
+    """Who holds which NPU, from those that each process of `proc` has open; None: it could not be looked at."""
     found: dict[int, list[int]] = {}
-    unreadable = 0
-    for pid in pids:
-        opened = opened_by(proc / pid / "fd", by_number)
-        unreadable += opened is None
-        for n in opened or ():
-            found.setdefault(n, []).append(int(pid))
+    for pid in sorted(opened):
+        for n in opened[pid] or ():
+            found.setdefault(n, []).append(pid)
+    try:
+        everyone = 1 in opened and str((proc / "self/ns/pid").readlink()) == _FIRST_PID_NAMESPACE
+    except OSError:
+        everyone = False
+    unreadable = sum(1 for npus in opened.values() if npus is None)
     why = "every process of the node was looked at"
-    if not everyone or "1" not in pids:  # hidepid hides the others' without an error
+    if not everyone:  # hidepid hides the others' without an error
         why = "only this container's processes are visible (no hostPID)"
     elif unreadable:
-        why = f"{unreadable} processes may not be looked at (CAP_SYS_PTRACE is missing)"
+        why = f"{unreadable} processes may not be looked at (CAP_SYS_PTRACE is missing), or hang a look"
     return Holders(
-        pids={n: tuple(sorted(held)) for n, held in found.items()},
-        complete=everyone and "1" in pids and not unreadable,
+        pids={n: tuple(held) for n, held in found.items()},
+        complete=everyone and not unreadable,
         why=why,
     )
 
@@ -89,6 +99,7 @@ def look(
     rules: Rules,
     npu_smi: Callable[[], Npus],
     exporter: Callable[[], Npus] | None = None,
+    holders: Callable[[dict[int, int]], Holders] = open_devices,
 ) -> Snapshot:
     """Adds what the node shows to what the daemon knows of itself (pause, latch, lock, budget, …).
 
@@ -109,7 +120,7 @@ def look(
         exporter_error=exporter_error,
         place=where,
         nodes=frozenset(nodes),
-        holders=None if known.emulated else open_devices(nodes),
+        holders=None if known.emulated else holders(nodes),
         sees_all=everyone,
         sees_all_why=why,
         load=load_a_cpu(),

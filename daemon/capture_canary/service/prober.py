@@ -28,6 +28,7 @@ from capture_canary.schedule import Due, Schedule
 from capture_canary.service.board import Board
 from capture_canary.service.reports import evidence
 from capture_canary.service.settings import (
+    exporter_of,
     gate_rules,
     probe_settings,
     runtime_numbers,
@@ -37,7 +38,6 @@ from capture_canary.stack import npu_smi
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import family
 from capture_canary.stack.identity import stack_id
-from capture_canary.stack.npu_exporter import NpuExporter
 from capture_canary.stack.npu_smi import NpuSmi
 from capture_canary.stack.npus import Npus, NpusUnknownError
 from capture_canary.stack.soc import soc_of
@@ -105,9 +105,9 @@ class Prober:
             self._log.exception("probe_failed")
 
     def _attempt(self, config: Config, due: Due, lock: ProbeLock | None, why: str | None) -> None:
-        rules, exporter = gate_rules(config), _exporter(config)
+        rules = gate_rules(config)
         facts = self._facts(config, why)
-        facts = look(facts, rules, self._npu_smi.read, exporter.read if exporter else None)
+        facts = look(facts, rules, self._npu_smi.read, exporter_of(config))
         if facts.emulated:  # how busy this host is says nothing of a node that is not there
             facts = msgspec.structs.replace(facts, load=None)
         decision = decide(rules, facts)
@@ -258,10 +258,3 @@ def _locked(path: Path) -> Iterator[tuple[ProbeLock | None, str | None]]:
         yield lock, None
     finally:
         lock.release()
-
-
-def _exporter(config: Config) -> NpuExporter | None:
-    gate = config.gate
-    if gate.npu_exporter is None:
-        return None
-    return NpuExporter(gate.npu_exporter, max_age=float(gate.npu_exporter_max_age))

@@ -11,7 +11,10 @@ from capture_canary.stack.helpers import Helpers
 from capture_canary.stack.servers import Server
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from capture_canary.probe.measure import ProbeSettings
+    from capture_canary.stack.npus import Npus
 
 MB = 1 << 20
 
@@ -96,6 +99,17 @@ def helpers(config: Config, environ: Mapping[str, str]) -> Helpers:
         kubelet=servers.kubelet_socket,
         node=environ.get("NODE_NAME", "") if servers.kubernetes else None,
     )
+
+
+def exporter_of(config: Config) -> "Callable[[], Npus] | None":
+    """Return what reads npu-exporter's page, where one is configured."""
+    if config.gate.npu_exporter is None:
+        return None
+    from capture_canary.stack.npu_exporter import NpuExporter  # noqa: PLC0415  # brings HTTP, TLS and a parser
+
+    return NpuExporter(
+        config.gate.npu_exporter, max_age=float(config.gate.npu_exporter_max_age)
+    ).read
 
 
 def probes(config: Config) -> bool:

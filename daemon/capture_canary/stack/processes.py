@@ -43,6 +43,8 @@ class Finder:
         self._inspect = inspect
         self._glances: Patience[int] = Patience(seconds)
         self._looks: Patience[int] = Patience(seconds)
+        self.opened: dict[int, frozenset[int] | None] = {}
+        """NPUs that each process had open at the last look; None: it could not be looked at."""
 
     def look(
         self,
@@ -69,6 +71,9 @@ class Finder:
         glances, hung = self._glances.each(
             sorted(pids)[:MAX_PROCESSES], lambda pid: self._glance(pid, by_number, known)
         )
+        self.opened = dict.fromkeys(pids) | {
+            pid: _opened(glance) for pid, glance in glances.items()
+        }
         found = {
             pid: glance
             for pid, glance in glances.items()
@@ -100,9 +105,8 @@ class Finder:
         """None for kernel threads, zombies and what has ended meanwhile."""
         folder = ProcessFolder(self._proc, pid)
         try:
-            argv = arguments(folder.cmdline())
-            if not argv:
-                return None
+            # One that was given no arguments has a program all the same; a kernel thread has neither.
+            argv = arguments(folder.cmdline()) or [folder.program()]
             opened = opened_by(f"{folder.path}/fd", by_number)
             traced = None
             if traces:
@@ -131,6 +135,12 @@ class Finder:
         if left_out:
             said.append(f"{left_out} further serving processes: more than {MAX_SERVERS}")
         return tuple(said)
+
+
+def _opened(glance: Glance | None) -> frozenset[int] | None:
+    if glance is None:
+        return frozenset()
+    return None if glance.hidden else glance.npus
 
 
 def traced(
