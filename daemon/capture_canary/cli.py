@@ -21,6 +21,7 @@ COMMANDS = {
     "bundle": "what a vendor asks for, in one redacted archive",
     "profile": "copies and their share of time, from a profile of msprof or torch-npu",
     "env": "make environments with a real torch-npu",
+    "images": "images for every CANN: list, build, verify, compare",
 }
 
 

@@ -1,0 +1,38 @@
+"""`capture-canary images`: one image for each CANN that a cluster may run: listed, built, verified, compared."""
+
+import argparse
+import importlib
+import sys
+
+from capture_canary.exits import UNKNOWN, USAGE
+from capture_canary.images.cells import MatrixError
+from capture_canary.images.engine import EngineError
+
+SUBCOMMANDS = {
+    "list": "the matrix: which images there are, on what they are built, which can't be",
+}
+"""Each is a module of `capture_canary.images.commands` with `configure` and `run`, as those of `capture-canary` are."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands."""
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name, summary in SUBCOMMANDS.items():
+        module = importlib.import_module(f"capture_canary.images.commands.{name}")
+        command = commands.add_parser(
+            name, help=summary, description=f"capture-canary images {name}: {summary}."
+        )
+        module.configure(command)
+        command.set_defaults(action=module.run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the subcommand says; return 0, 1 where a cell failed, 2 for wrong usage, 3 where none could be tried."""
+    try:
+        return int(args.action(args))
+    except MatrixError as error:
+        sys.stderr.write(f"capture-canary images: {error}\n")
+        return USAGE
+    except EngineError as error:
+        sys.stderr.write(f"capture-canary images: {error}\n")
+        return UNKNOWN

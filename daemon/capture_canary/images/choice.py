@@ -1,0 +1,33 @@
+"""The options that choose cells of the matrix, the same for every subcommand."""
+
+import argparse
+
+from capture_canary.images import matrix
+from capture_canary.images.cells import FLAVOURS, KINDS, Cell, select
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the filters; each may be repeated, and together they narrow."""
+    parser.add_argument("names", nargs="*", metavar="CELL", help="by name, as `images list` shows")
+    parser.add_argument("--cann", action="append", default=[], metavar="VERSION")
+    parser.add_argument("--soc", action="append", default=[], help="910b, a3, 310p or 950")
+    parser.add_argument("--os", action="append", default=[], dest="systems")
+    parser.add_argument("--flavour", action="append", default=[], choices=FLAVOURS)
+    parser.add_argument("--kind", action="append", default=[], choices=KINDS)
+
+
+def chosen(args: argparse.Namespace) -> tuple[Cell, ...]:
+    """Return the cells that the options take.
+
+    Raises:
+        MatrixError: there are none, or no such value.
+    """
+    return select(
+        matrix.load(),
+        names=args.names,
+        kinds=args.kind,
+        canns=args.cann,
+        socs=args.soc,
+        systems=args.systems,
+        flavours=args.flavour,
+    )

@@ -1,0 +1,1 @@
+"""The subcommands of `capture-canary images`, a module each."""
