@@ -8,8 +8,8 @@ from pathlib import Path
 
 from capture_canary.model import Report
 from capture_canary.probe.base import base_environment
-from capture_canary.probe.measure import ArmStarted, Probe, ProbeSettings
-from capture_canary.probe.messages import Record, Started
+from capture_canary.probe.measure import ArmStarted, Event, Probe, ProbeSettings
+from capture_canary.probe.messages import Started
 
 RUNS = 10
 
@@ -29,7 +29,7 @@ def probe(emulate: str) -> tuple[Report, float, float]:
     pids: set[int] = set()
     peaks = [0.0]
 
-    def observe(event: ArmStarted | Record) -> None:
+    def observe(event: Event) -> None:
         if isinstance(event, ArmStarted):
             pids.clear()
         elif isinstance(event, Started):

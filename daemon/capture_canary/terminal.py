@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from capture_canary.model import ArmName, Impact, Report, Series, VerdictName
-from capture_canary.probe.measure import ArmStarted, Observer
-from capture_canary.probe.messages import Captured, Kind, Record
+from capture_canary.probe.measure import ArmStarted, Event, Observer
+from capture_canary.probe.messages import Captured, Kind
 from capture_canary.trend import advice
 from capture_canary.trend.growth import copies_growth, seconds_growth
 
@@ -40,7 +40,7 @@ def progress(console: Console) -> Iterator[Observer]:
     with console.status("starting") as status:
         arm: ArmStarted | None = None
 
-        def follow(event: ArmStarted | Record) -> None:
+        def follow(event: Event) -> None:
             nonlocal arm
             if isinstance(event, ArmStarted):
                 arm = event

@@ -10,8 +10,8 @@ import pytest
 from capture_canary.model import Report, Stack
 from capture_canary.probe import runner
 from capture_canary.probe.base import base_environment
-from capture_canary.probe.measure import ArmStarted, Probe, ProbeSettings
-from capture_canary.probe.messages import Kind, Record, Started
+from capture_canary.probe.measure import ArmStarted, Event, Probe, ProbeSettings
+from capture_canary.probe.messages import Kind, Started
 from capture_canary.probe.plan import plan
 from capture_canary.stack.npu_smi import NpuSmi
 from capture_canary.trend import law
@@ -32,7 +32,7 @@ def probe(
     """Run a probe; return its report and the pids of its ranks."""
     pids: list[int] = []
 
-    def observe(event: ArmStarted | Record) -> None:
+    def observe(event: Event) -> None:
         if isinstance(event, Started):
             pids.append(event.pid)
 
@@ -202,7 +202,7 @@ def test_npus_come_back(fault: str):
     before = npu_smi.read()
     held: list[int] = []
 
-    def observe(event: ArmStarted | Record) -> None:
+    def observe(event: Event) -> None:
         if not isinstance(event, ArmStarted):
             held.append(len(npu_smi.read().processes))
 

@@ -25,6 +25,10 @@ _SIGNALLED = 128
 """A shell's exit code of what a signal ended, less its number."""
 
 
+_MAX_PATH = 1024
+"""Of a folder that is told to other processes, in a line with all the rest."""
+
+
 class UsageError(Exception):
     """An option's value is none; the message names the option."""
 
@@ -108,6 +112,8 @@ def model(args: argparse.Namespace) -> str | None:
     """
     if args.model is None:
         return None
+    if len(args.model) > _MAX_PATH:
+        raise UsageError(f"--model: is longer than {_MAX_PATH} characters")
     folder = Path(args.model).absolute()  # the processes that read it work elsewhere
     try:
         found = (folder / "config.json").is_file()

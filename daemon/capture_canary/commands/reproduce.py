@@ -1,26 +1,32 @@
 """`capture-canary reproduce`: the fault as it was first described, by real vLLM: 100 rounds of 11 graphs."""
 
 import argparse
+import contextlib
+import hashlib
 import os
+import re
+import secrets
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from capture_canary import terminal
 from capture_canary.commands import measuring
 from capture_canary.exits import USAGE, exit_code
-from capture_canary.model import Report
-from capture_canary.probe import reproduction
-from capture_canary.probe.measure import ArmStarted, Probe, ProbeSettings
-from capture_canary.probe.messages import Captured, Record
+from capture_canary.probe.measure import ProbeSettings
 from capture_canary.probe.settings import VLLM_KINDS
 from capture_canary.probe.vllm import tiny
-from capture_canary.trend.line import Line
+from capture_canary.reproduction import outcome, said, screen
+from capture_canary.reproduction.events import Header
+from capture_canary.reproduction.journal import Journal, JournalError, open_journal
+from capture_canary.reproduction.measure import measure
+from capture_canary.stack.cann import read_stack
 
 NODE_RANKS, EMULATED_RANKS = 8, 2
+_MOST_SIZES, _MOST_SIZE = 256, 4096
+"""Bounds against typing errors: vLLM itself captures some 70 sizes up to 512."""
 GRAPH_MODES = ("FULL", "FULL_DECODE_ONLY", "PIECEWISE")
 
 
@@ -44,15 +50,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         type=measuring.positive,
         metavar="N",
-        default=reproduction.ROUNDS,
+        default=outcome.ROUNDS,
         help="(%(default)s)",
     )
     parser.add_argument(
         "--sizes",
         type=_sizes,
         metavar="N,N,…",
-        default=reproduction.SIZES,
-        help=f"batch sizes, a graph each ({','.join(map(str, reproduction.SIZES))})",
+        default=outcome.SIZES,
+        help=f"batch sizes, a graph each ({','.join(map(str, outcome.SIZES))})",
     )
     parser.add_argument(
         "--budget",
@@ -60,6 +66,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         default=7200.0,
         help="end after that (%(default)g)",
+    )
+    parser.add_argument(
+        *("-o", "--output"),
+        type=Path,
+        metavar="FOLDER",
+        default=Path("capture-canary-reproduction"),
+        help="keep there what is measured, and go on with what is there (%(default)s)",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="begin anew; what is there is put aside"
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write every capture, as `probe --json`"
@@ -71,29 +87,57 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Reproduce; return the exit code of the verdict."""
-    errors, console = Console(stderr=True), Console()
+    errors = Console(stderr=True)
     try:
         python, base = measuring.stack(args)
-        model = measuring.model(args)
+        header = _header(args, base, _settings(args, python, measuring.model(args)))
         measuring.check_plot(args.plot)
-    except measuring.UsageError as error:
+        journal = open_journal(args.output, header, again=args.again)
+    except (measuring.UsageError, JournalError) as error:
         errors.print(f"{error}", style="red", markup=False)
         return USAGE
-    emulated = measuring.emulated(args)
-    settings = _settings(args, python, model, emulated=emulated)
-    follow = _Lines(console, settings)
-    report = Probe(settings, base, emulated=emulated, observe=follow).run()
-    _show(console, report)
+    with contextlib.closing(journal):
+        return _reproduce(args, journal, base, errors)
+
+
+def _reproduce(
+    args: argparse.Namespace, journal: Journal, base: Mapping[str, str], errors: Console
+) -> int:
+    console = Console()
+    for line in said.resumed(journal):
+        console.print(line, highlight=False, markup=False)
+    try:
+        with screen.following(console, journal) as observe:
+            measuring.end_in_good_order()
+            found = measure(journal, base, budget_seconds=args.budget, observe=observe)
+    except (SystemExit, KeyboardInterrupt):
+        errors.print(f"stopped; the same command goes on from {args.output}", markup=False)
+        raise
+    screen.show(console, found)
     if args.json:
-        args.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
-    return measuring.plot(report, args.plot, errors) or exit_code(report.verdict)
+        args.json.write_bytes(msgspec.json.format(msgspec.json.encode(found.report)) + b"\n")
+    return measuring.plot(found.report, args.plot, errors) or exit_code(found.report.verdict)
 
 
-def _settings(
-    args: argparse.Namespace, python: str, model: str | None, *, emulated: bool
-) -> ProbeSettings:
+def _header(args: argparse.Namespace, base: Mapping[str, str], settings: ProbeSettings) -> Header:
+    home = base.get("ASCEND_HOME_PATH")
+    stack = read_stack(Path(home)) if home else {}
+    return Header(
+        begun=time.time(),
+        settings=settings,
+        emulated=measuring.emulated(args),
+        stack={name: fact.value for name, fact in stack.items() if fact.value},
+        model=_digest(settings.model),
+    )
+
+
+def _digest(model: str | None) -> str | None:
+    return hashlib.sha256(Path(model, "config.json").read_bytes()).hexdigest() if model else None
+
+
+def _settings(args: argparse.Namespace, python: str, model: str | None) -> ProbeSettings:
     mode = os.environ.get("HCCL_OP_EXPANSION_MODE")
-    ranks = args.tp or (EMULATED_RANKS if emulated else NODE_RANKS)
+    ranks = args.tp or (EMULATED_RANKS if measuring.emulated(args) else NODE_RANKS)
     return ProbeSettings(
         workload="vllm",
         python=python,
@@ -104,78 +148,25 @@ def _settings(
         rounds=args.rounds,
         shapes=args.sizes,
         kinds=VLLM_KINDS,
-        arms=reproduction.ARMS,
+        arms=outcome.ARMS,
         mode=mode,
         mode_source="HCCL_OP_EXPANSION_MODE" if mode else "default of the SoC",
-        budget_seconds=args.budget,
+        seed=secrets.randbits(32),
         full=True,
     )
 
 
-class _Lines:
-    """Prints each capture of rank 0 as it comes, with how much of its arm is done."""
-
-    def __init__(self, console: Console, settings: ProbeSettings) -> None:
-        self._console = console
-        self._total = settings.rounds * len(settings.shapes)
-        self._made = 0
-
-    def __call__(self, event: ArmStarted | Record) -> None:
-        if isinstance(event, ArmStarted):
-            self._made = 0
-            arm = terminal.ARMS[event.arm]
-            self._console.print(f"{arm}: starting vLLM", highlight=False)
-        elif isinstance(event, Captured) and event.rank == 0:
-            self._made += 1
-            one = event.capture
-            copies = "?" if one.h2d_copies is None else f"{one.h2d_copies:,}"
-            self._console.print(
-                f"{self._made / self._total:4.0%} round {one.round + 1:3} size {one.shape:3}: "
-                f"{one.seconds * 1e3:8.2f} ms, {copies} H2D copies",
-                highlight=False,
-            )
-
-
-def _show(console: Console, report: Report) -> None:
-    for outcome in reproduction.outcomes(report):
-        arm = terminal.ARMS[outcome.series.arm]
-        table = Table(
-            title=f"{arm}, rank {outcome.series.rank}", box=box.SIMPLE_HEAD, title_justify="left"
-        )
-        for heading in (
-            "round",
-            "graphs",
-            "ms a graph",
-            "H2D copies a graph",
-            "of the time in copies",
-        ):
-            table.add_column(heading, justify="right")
-        for one in outcome.rounds:
-            table.add_row(
-                str(one.number),
-                str(one.captures),
-                f"{one.seconds / one.captures * 1e3:.2f}",
-                "?" if one.copies is None else f"{one.copies / one.captures:,.0f}",
-                "?" if one.share is None else f"{one.share:.1%}",
-            )
-        console.print(table)
-        console.print(f"  copies: {_line(outcome.copies, 1, '')}", highlight=False)
-        console.print(f"  time:   {_line(outcome.seconds, 1e3, ' ms')}\n", highlight=False)
-    terminal.show(console, report)
-
-
-def _line(found: Line | None, scale: float, unit: str) -> str:
-    if found is None:
-        return "too few captures for a line"
-    straight = "" if found.r2 is None else f", R² {found.r2:.4f}"
-    return (
-        f"{found.slope * scale:+.4g}{unit} with each further capture "
-        f"(95 %: {found.lower * scale:.4g} to {found.upper * scale:.4g}){straight}, over {found.n} captures"
-    )
-
-
 def _sizes(text: str) -> tuple[int, ...]:
-    sizes = tuple(sorted({int(part) for part in text.split(",")}))
-    if not sizes or not 1 <= sizes[0] <= sizes[-1] <= 4096:  # noqa: PLR2004  # a bound against typing errors
-        raise argparse.ArgumentTypeError(f"{text} is not a list of batch sizes up to 4096")
+    parts = text.split(",")
+    sizes = tuple(
+        sorted({int(part) for part in parts if re.fullmatch(r"[0-9]{1,4}", part, re.ASCII)})
+    )
+    if (
+        len(sizes) != len(parts)
+        or len(sizes) > _MOST_SIZES
+        or not 1 <= sizes[0] <= sizes[-1] <= _MOST_SIZE
+    ):
+        raise argparse.ArgumentTypeError(
+            f"{text[:80]!r} is not a list of at most {_MOST_SIZES} different batch sizes up to {_MOST_SIZE}"
+        )
     return sizes

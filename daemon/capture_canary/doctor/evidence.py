@@ -12,8 +12,8 @@ from capture_canary.doctor.findings import Findings, find
 from capture_canary.doctor.ports import listened_on
 from capture_canary.lock import LockBusyError, LockUnusableError, acquire
 from capture_canary.model import ArmName, Capture, Report, Series
-from capture_canary.probe.measure import ArmStarted, Probe, ProbeSettings
-from capture_canary.probe.messages import Captured, Record, Started
+from capture_canary.probe.measure import Event, Probe, ProbeSettings
+from capture_canary.probe.messages import Captured, Started
 from capture_canary.service.settings import runtime_numbers
 from capture_canary.stack import npu_smi
 from capture_canary.stack.npus import Npus, NpusUnknownError
@@ -115,7 +115,7 @@ def _probe(base: Mapping[str, str], findings: Findings, lock: int) -> Measured:
     pids: set[int] = set()
     ports: set[int] = set()
 
-    def observe(event: ArmStarted | Record) -> None:
+    def observe(event: Event) -> None:
         if isinstance(event, Started):
             pids.add(event.pid)
         if isinstance(event, Captured) and event.capture.order == 1 and not event.rank:

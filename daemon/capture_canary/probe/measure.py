@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from capture_canary.stack.exposure import effective_mode
 from capture_canary.trend import stop, verdict
 from capture_canary.trend.report import report_of
 
-__all__ = ["ArmStarted", "Observer", "Probe", "ProbeSettings"]
+__all__ = ["ArmEnded", "ArmStarted", "Event", "Observer", "Probe", "ProbeSettings"]
 
 UNKNOWN = Fact(value=None, source="nothing")
 CANN = "aclsysGetVersionStr"
@@ -36,7 +36,16 @@ class ArmStarted(msgspec.Struct, frozen=True):
     """The series that it will have, which `Captured.series` counts."""
 
 
-Observer = Callable[[ArmStarted | Record], None]
+class ArmEnded(msgspec.Struct, frozen=True):
+    """Progress: an arm ended by itself, or was ended at its deadline."""
+
+    arm: ArmName
+    failure: str | None
+    """Why it was not measured to its end."""
+
+
+Event = ArmStarted | ArmEnded | Record
+Observer = Callable[[Event], None]
 Earlier = Callable[[Stack], float | None]
 """How many seconds ago a probe of this stack found its time growing; None where none did."""
 
@@ -54,11 +63,16 @@ class Probe:
         cancel: Cancel | None = None,
         inherit: tuple[int, ...] = (),
         earlier: Earlier = lambda _stack: None,
+        made: Mapping[ArmName, Sequence[Record]] | None = None,
     ) -> None:
-        """Prepare; `base` is the environment that names the CANN, the rest is as `run_arm` takes it."""
+        """Prepare; `base` is the environment that names the CANN, the rest is as `run_arm` takes it.
+
+        `made` are the records of arms that an earlier process measured to their end: they are not run again.
+        """
         self._settings = settings if settings.preload else by_time(settings)
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
         self._earlier = earlier
+        self._made = made or {}
         self._base = base
         self._emulated = emulated
         self._observe = observe
@@ -88,6 +102,10 @@ class Probe:
         mode = MODE_OF_ARM.get(name, self._settings.mode)
         arm = Arm(name, mode, msgspec.structs.replace(self._settings, kinds=kinds))
         self._arms.append(arm)
+        if name in self._made:
+            for record in self._made[name]:
+                arm.take(record)
+            return
         self._observe(ArmStarted(name, mode, kinds))
 
         def on_record(record: Record) -> bool:
@@ -98,6 +116,7 @@ class Probe:
         left = self._deadline - time.monotonic()
         if left <= 0:
             arm.failure = f"the probe's {self._settings.budget_seconds:g} s were used up"
+            self._observe(ArmEnded(name, arm.failure))
             return
         run = run_arm(
             self._spec(name, kinds, left),
@@ -110,6 +129,7 @@ class Probe:
             command=(self._settings.python, *WORKER),
         )
         arm.failure = run.failure
+        self._observe(ArmEnded(name, run.failure))
         self.failure = run.kind or self.failure
         self.code = self.code if run.code is None else run.code
         self.leftover += run.leftover

@@ -21,8 +21,8 @@ from capture_canary.lock import LockBusyError, LockUnusableError, ProbeLock, acq
 from capture_canary.logging import get_logger
 from capture_canary.model import Report
 from capture_canary.probe.cancel import Cancel
-from capture_canary.probe.measure import ArmStarted, Probe
-from capture_canary.probe.messages import Captured, Record
+from capture_canary.probe.measure import Event, Probe
+from capture_canary.probe.messages import Captured
 from capture_canary.probe.runner import FailureKind
 from capture_canary.schedule import Due, Schedule
 from capture_canary.service.board import Board
@@ -183,7 +183,7 @@ class Prober:
             self._board.change(running_since=None)
             cancel.close()
 
-    def _observe(self, event: ArmStarted | Record) -> None:
+    def _observe(self, event: Event) -> None:
         if isinstance(event, Captured):
             self._log.debug("captured", rank=event.rank, order=event.capture.order)
 

@@ -27,7 +27,9 @@ class Round(NamedTuple):
     @property
     def share(self) -> float | None:
         """Share of capture time that was spent in H2D copies."""
-        return self.copy_seconds / self.seconds if self.copy_seconds is not None else None
+        if self.copy_seconds is None or self.seconds <= 0:
+            return None
+        return self.copy_seconds / self.seconds
 
 
 class Outcome(NamedTuple):
@@ -35,7 +37,9 @@ class Outcome(NamedTuple):
 
     series: Series
     rounds: list[Round]
-    """Those that are shown, as far as they were made."""
+    """All that were made."""
+    shown: list[Round]
+    """Those that are put side by side."""
     copies: line.Line | None
     """Through the copies of each capture, by its number."""
     seconds: line.Line | None
@@ -43,12 +47,13 @@ class Outcome(NamedTuple):
 
 def outcomes(report: Report) -> list[Outcome]:
     """Return what each arm came to."""
-    found = []
-    for arm in ARMS:
-        series = [one for one in report.series if one.arm == arm]
-        if series:
-            found.append(_outcome(max(series, key=_copies)))
-    return found
+    of_arms = ([one for one in report.series if one.arm == arm] for arm in ARMS)
+    return [found for series in of_arms if (found := of_series(series))]
+
+
+def of_series(series: Sequence[Series]) -> Outcome | None:
+    """Return what the ranks of one arm came to; None where nothing was captured."""
+    return _outcome(max(series, key=_copies)) if series else None
 
 
 def shown(rounds: int) -> tuple[int, ...]:
@@ -60,18 +65,24 @@ def shown(rounds: int) -> tuple[int, ...]:
 
 def _outcome(series: Series) -> Outcome:
     good = [one for one in series.captures if one.outcome == "ok" and not one.ambiguous]
-    numbers = sorted({one.round for one in good})
-    wanted = {number - 1 for number in shown(len(numbers))}
-    rounds = [_round(number, good) for number in numbers if number in wanted]
+    rounds = _rounds(good)
+    wanted = set(shown(len(rounds)))
     counted = [
         (float(one.order), float(one.h2d_copies)) for one in good if one.h2d_copies is not None
     ]
     times = [(float(one.order), one.seconds) for one in good]
-    return Outcome(series, rounds, line.fit(counted), line.fit(times))
+    beside = [one for one in rounds if one.number in wanted]
+    return Outcome(series, rounds, beside, line.fit(counted), line.fit(times))
 
 
-def _round(number: int, captures: Iterable[Capture]) -> Round:
-    own = [one for one in captures if one.round == number]
+def _rounds(captures: Iterable[Capture]) -> list[Round]:
+    found: dict[int, list[Capture]] = {}
+    for one in captures:
+        found.setdefault(one.round, []).append(one)
+    return [_round(number, own) for number, own in sorted(found.items())]
+
+
+def _round(number: int, own: Sequence[Capture]) -> Round:
     return Round(
         number=number + 1,
         captures=len(own),

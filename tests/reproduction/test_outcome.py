@@ -4,7 +4,7 @@ import pytest
 from tests.making import capture, series
 
 from capture_canary.model import ArmName, Report, Series
-from capture_canary.probe import reproduction
+from capture_canary.reproduction import outcome
 from capture_canary.trend import law, verdict
 from capture_canary.trend.report import report_of
 
@@ -41,12 +41,12 @@ def report(*found: Series) -> Report:
 
 
 def test_a_hundred_rounds_are_a_straight_line_and_aiv_is_flat():
-    own, aiv = reproduction.outcomes(
+    own, aiv = outcome.outcomes(
         report(of_arm("as_configured", 100, grows=True), of_arm("aiv", 100, grows=False))
     )
 
-    assert [1, 45, 100] == [one.number for one in own.rounds]
-    assert {SIZES} == {one.captures for one in own.rounds}
+    assert [1, 45, 100] == [one.number for one in own.shown]
+    assert {SIZES} == {one.captures for one in own.shown}
     assert own.copies is not None
     assert own.copies.r2 is not None
     assert pytest.approx(K * K, rel=1e-4) == own.copies.slope
@@ -64,13 +64,13 @@ def test_a_hundred_rounds_are_a_straight_line_and_aiv_is_flat():
     [(1, (1,)), (2, (1, 2)), (3, (1, 2, 3)), (99, (1, 50, 99)), (100, (1, 45, 100))],
 )
 def test_rounds_shown_of_fewer(rounds: int, shown: tuple[int, ...]):
-    assert shown == reproduction.shown(rounds)
+    assert shown == outcome.shown(rounds)
 
 
 def test_uncounted_copies_have_no_share_and_no_line():
     captures = [capture(order, None) for order in range(1, 5)]
 
-    (own,) = reproduction.outcomes(report(series(captures)))
+    (own,) = outcome.outcomes(report(series(captures)))
 
     assert own.copies is None
     assert own.seconds is not None
@@ -78,4 +78,4 @@ def test_uncounted_copies_have_no_share_and_no_line():
 
 
 def test_an_arm_that_failed_is_left_out():
-    assert [] == reproduction.outcomes(report())
+    assert [] == outcome.outcomes(report())
