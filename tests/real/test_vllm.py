@@ -80,7 +80,7 @@ def test_out_of_streams_is_unknown_and_leaves_nothing():
 def test_reproduction_is_a_straight_line_with_the_slope_of_the_law(tmp_path: Path):
     command = [sys.executable, "-m", "capture_canary.cli", "reproduce", "--env", NAME]
     options = ("--emulate", "cann=8.5.0,soc=a3", "--rounds", "4", "--sizes", "1,2,4")
-    options = (*options, "-o", str(tmp_path))
+    command += ["-o", str(tmp_path)]
     done = subprocess.run(
         [*command, *options],
         env={**os.environ, "COLUMNS": "160"},

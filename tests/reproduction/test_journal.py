@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.reproduction import journaling
@@ -88,7 +89,7 @@ def test_cut_anywhere_it_goes_on_with_what_is_whole(tmp_path: Path):
         ({"emulated": False}, "--emulate was True, is False"),
     ],
 )
-def test_other_settings_are_told_by_name(tmp_path: Path, changes: dict, said_of_it: str):
+def test_other_settings_are_told_by_name(tmp_path: Path, changes: dict[str, Any], said_of_it: str):
     journaling.written(tmp_path).close()
     before = lines(tmp_path)
 

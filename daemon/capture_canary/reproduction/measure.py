@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from capture_canary.model import Report
+from capture_canary.model import ArmName, Report
 from capture_canary.probe.arm import Arm
 from capture_canary.probe.measure import ArmEnded, ArmStarted, Event, Observer, Probe
+from capture_canary.probe.messages import Record
 from capture_canary.reproduction.events import Attempt, Header
 from capture_canary.reproduction.journal import Journal
 from capture_canary.reproduction.outcome import Outcome, of_series
@@ -56,7 +57,9 @@ def measure(
 
     header = journal.header
     settings = msgspec.structs.replace(header.settings, budget_seconds=budget_seconds)
-    made = {arm: one.records for arm, one in journal.complete().items()}
+    made: dict[ArmName, list[Record]] = {
+        arm: one.records for arm, one in journal.complete().items()
+    }
     report = Probe(settings, base, emulated=header.emulated, observe=keep, made=made).run()
     return Reproduction(header, report, restarts(journal))
 
