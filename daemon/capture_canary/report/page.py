@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 
-from capture_canary.export import static
-from capture_canary.report import charts, html, words
+from capture_canary.report import charts, frame, html, words
 from capture_canary.report.advice import remedy, who
 from capture_canary.report.html import Cell
 from capture_canary.report.past import Past
 from capture_canary.store import Change, Probe
-
-_START = "CanaryCharts.drawAll();"
 
 
 def page(past: Past, *, node: str, now: float, version: str) -> str:
@@ -25,36 +22,12 @@ def page(past: Past, *, node: str, now: float, version: str) -> str:
         _skips(past),
         _stacks(past),
     ]
-    styles = static.styles()
-    scripts = (*static.scripts(), _START)
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{html.text(html.policy(scripts, styles))}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>Capture Canary: {html.text(node)}</title>",
-            f"<style>{styles}</style></head><body>",
-            *body,
-            html.data("charts", plots),
-            *(f"<script>{script}</script>" for script in scripts),
-            "</body></html>\n",
-        ]
-    )
+    return frame.document(f"Capture Canary: {node}", body, plots)
 
 
 def _header(past: Past, *, node: str, now: float, version: str) -> str:
-    banner = (
-        '<div class="banner">EMULATED: this says nothing of any real NPU.</div>'
-        if past.emulated
-        else ""
-    )
-    return (
-        f"<header><h1>Capture Canary: {html.text(node)}</h1>"
-        f'<span class="quiet">report of {words.moment(now)}, version {html.text(version)}</span>'
-        f"</header>{banner}<noscript><p>The charts need JavaScript; the tables say the same.</p></noscript>"
-    )
+    aside = f"report of {words.moment(now)}, version {version}"
+    return frame.header(f"Capture Canary: {node}", aside, emulated=past.emulated)
 
 
 def _verdicts(past: Past, now: float) -> str:
@@ -92,30 +65,19 @@ def _last_probe(latest: Probe | None, plots: list[charts.Chart]) -> str:
     parts = [
         f"<h2>Last probe: {html.text(_kind(worst))}, arms side by side</h2>",
         f'<p class="quiet">Probe {latest.id}, {words.moment(latest.at)}; capture 1, with its set-up, is left out.</p>',
-        _pair(charts.captures(latest.report, worst), plots),
+        frame.pair(charts.captures(latest.report, worst), plots),
     ]
     if others:
         parts.append("<details><summary>Other collectives and graphs of this probe</summary>")
         for kind in others:
             parts.append(f"<h2>{html.text(_kind(kind))}</h2>")
-            parts.append(_pair(charts.captures(latest.report, kind), plots, height=180))
+            parts.append(frame.pair(charts.captures(latest.report, kind), plots, height=180))
         parts.append("</details>")
     return "\n".join(parts)
 
 
 def _kind(kind: tuple[str, str]) -> str:
     return f"{kind[0]}, graphs {kind[1]}"
-
-
-def _pair(drawn: Sequence[charts.Chart], plots: list[charts.Chart], *, height: int = 260) -> str:
-    cards = []
-    for chart in drawn:
-        cards.append(
-            f'<div class="card"><h3>{html.text(chart.title)}</h3>'
-            f'<div data-chart="{len(plots)}" data-height="{height}"></div></div>'
-        )
-        plots.append(chart)
-    return f'<div class="pair">{"".join(cards)}</div>'
 
 
 def _growth(past: Past, plots: list[charts.Chart]) -> str:
@@ -129,7 +91,7 @@ def _growth(past: Past, plots: list[charts.Chart]) -> str:
         f"Solid lines: what runs here changed ({changed})."
     )
     return (
-        f"<h2>Growth over days</h2>{_pair(drawn, plots, height=280)}"
+        f"<h2>Growth over days</h2>{frame.pair(drawn, plots, height=280)}"
         f'<p class="quiet">{html.text(legend)}</p>'
     )
 
