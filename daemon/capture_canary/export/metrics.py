@@ -42,6 +42,7 @@ class StateCollector(Collector):
         yield from _identity(state)
         yield _verdicts(state)
         yield _causes(state)
+        yield _settled(state)
         yield from _growths(state)
         yield from _consequences(state)
         yield from _servers(state)
@@ -99,6 +100,21 @@ def _causes(state: State) -> Metric:
     for evidence, report in state.reports.items():
         if report.cause is not None:
             family.add_metric([stack_id(report.stack), evidence, report.cause], 1.0)
+    return family
+
+
+def _settled(state: State) -> Metric:
+    family = _gauge(
+        "verdict_settled_info",
+        "1 with the verdict that two in a row agree on, what alerts go by; of a trace the last one.",
+        "stack",
+        "evidence",
+        "verdict",
+        "cause",
+    )
+    for evidence, settled in state.settled.items():
+        labels = [settled.stack, evidence, settled.verdict, settled.cause or ""]
+        family.add_metric(labels, 1.0)
     return family
 
 

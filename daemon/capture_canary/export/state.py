@@ -7,7 +7,9 @@ from typing import Literal
 import msgspec
 
 from capture_canary.model import Capture, Evidence, Report, Stack
+from capture_canary.stack.identity import stack_id
 from capture_canary.stack.servers import Servers
+from capture_canary.trend.settle import Settled, settle
 
 FailureReason = Literal["start", "timeout", "child", "tracer_blind", "too_little", "other"]
 """Why a probe ended without a verdict: it could not start, hung, died or wrote nonsense, could not count copies, or
@@ -44,6 +46,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Where verdicts are to come from: each is `unknown` until the first has come."""
     reports: dict[Evidence, Report] = {}
     """The last of each."""
+    settled: dict[Evidence, Settled] = {}
+    """What alerts go by."""
     servers: Servers = Servers()
     """What serves on this node."""
     about_servers: bool | None = None
@@ -90,6 +94,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             reports={**self.reports, evidence: report},
+            settled=with_settled(self.settled, report, evidence),
             totals=_count(
                 self.totals,
                 report,
@@ -124,6 +129,14 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self, totals=msgspec.structs.replace(self.totals, failures=failures)
         )
+
+
+def with_settled(
+    settled: Mapping[Evidence, Settled], report: Report, evidence: Evidence
+) -> dict[Evidence, Settled]:
+    """Return what is settled of each kind of evidence once a report has come."""
+    found = settle(settled.get(evidence), report, stack=stack_id(report.stack), evidence=evidence)
+    return {**settled, evidence: found}
 
 
 def cumulative(buckets: Sequence[int]) -> list[tuple[str, float]]:

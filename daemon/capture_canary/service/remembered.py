@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
-from capture_canary.export.state import State
+from capture_canary.export.state import State, with_settled
 from capture_canary.store import Store
 
 T = TypeVar("T")
@@ -38,8 +38,13 @@ def restore(state: State, store: Store) -> State:
     Reports of an emulated node are nothing to a real one, and the other way round.
     """
     reports = dict(state.reports)
+    settled = dict(state.settled)
     last_run = last_success = last_seconds = None
-    for row in store.probes(limit=_LOOK_BACK, whole=True):
+    rows = store.probes(limit=_LOOK_BACK, whole=True)
+    for row in reversed(rows):  # the oldest first, as they came
+        if row.emulated == state.emulated and row.report is not None:
+            settled = with_settled(settled, row.report, row.evidence)
+    for row in rows:
         if row.emulated != state.emulated or row.report is None:
             continue
         reports.setdefault(row.evidence, row.report)
@@ -50,6 +55,7 @@ def restore(state: State, store: Store) -> State:
     return msgspec.structs.replace(
         state,
         reports=reports,
+        settled=settled,
         last_run=last_run,
         last_success=last_success,
         last_seconds=last_seconds,

@@ -1,0 +1,45 @@
+"""What is made from monitoring/ is committed as it is made, and every alert has what it needs."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from monitoring.__main__ import files
+from monitoring.alerts import ALERTS
+from monitoring.model import scaled, span
+from monitoring.render import document
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
+def test_committed_files_are_those_that_are_made(path: Path):
+    assert path.read_text() == files()[path], "run python -m monitoring"
+
+
+def test_yaml_keeps_what_was_written():
+    (rules,) = (content for path, content in files().items() if path.name == "rules.yaml")
+    assert document() == yaml.safe_load(rules)
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_an_alert_is_named_and_told_as_the_field_does(alert):
+    assert alert.name.startswith("CaptureCanary")
+    assert alert.summary[0].isupper()
+    assert alert.summary.endswith(".")
+    assert "{{" not in alert.summary
+
+
+@pytest.mark.parametrize(
+    ("expr", "wanted"),
+    [
+        ("increase(x[1h]) > 0", "increase(x[36s]) > 0"),
+        ("x offset 1h", "x offset 36s"),
+        ("time() - x > <1d>", "time() - x > 864"),
+        ('x{a="1d"} + 5', 'x{a="1d"} + 5'),
+    ],
+)
+def test_times_are_scaled_and_nothing_else(expr: str, wanted: str):
+    assert wanted == scaled(expr, 0.01)
+
+
+def test_a_scaled_time_is_a_second_at_least():
+    assert ("1s", "0s", "5m") == (span("5m", 1e-6), span("0s", 0.1), span("5m", 1))
