@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import yaml
+from helm.values.kinds import Amounts
 from helm.values.model import Chart
 
 from capture_canary.config.keys import schema as config_schema
@@ -37,9 +38,11 @@ def entries(
             text = next((m.description for m in metas if getattr(m, "description", None)), "")
         value = getattr(default, field.name)
         path = (*prefix, field.encode_name)
-        section = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-        yield Entry(path, text, value, section and path[-1] != "resources")
-        if section and path[-1] != "resources":
+        section = (
+            isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind is not Amounts
+        )
+        yield Entry(path, text, value, section)
+        if section:
             yield from entries(kind, value, path)
 
 

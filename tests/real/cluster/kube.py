@@ -28,6 +28,11 @@ def need(what: str) -> NoReturn:
     pytest.skip(what)
 
 
+def need_program(name: str) -> str:
+    """The path of a program of the machine."""
+    return shutil.which(name) or need(f"{name} is missing")
+
+
 def tool(name: str) -> Path:
     """The folder that one of tests/tools/ brings; a user's machine builds nothing big unasked."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "capture-canary-ci"
@@ -66,13 +71,7 @@ class Cluster:
 
     def start(self) -> None:
         subprocess.run(
-            [
-                "openssl",
-                "genrsa",  # noqa: S607  # of the machine
-                "-out",
-                self.folder / "sa.key",
-                "2048",
-            ],
+            [need_program("openssl"), "genrsa", "-out", self.folder / "sa.key", "2048"],
             check=True,
             capture_output=True,
         )
@@ -259,6 +258,5 @@ def binaries() -> Path:
 
 
 def clients() -> Path:
-    if shutil.which("npm") is None:
-        need("npm is missing")
+    need_program("npm")
     return tool("get-helm")
