@@ -32,9 +32,7 @@ class Image(Values, frozen=True):
 
     registry: Annotated[str, about("Registry; `global.imageRegistry` comes before it.")] = "ghcr.io"
     repository: Annotated[str, about("Repository.")] = "capture-canary/capture-canary"
-    tag: Annotated[
-        str, about("Tag; none: the chart's appVersion.", pattern="^[A-Za-z0-9_.-]*$")
-    ] = ""
+    tag: Annotated[str, about("Tag; none: made from `version`.", pattern="^[A-Za-z0-9_.-]*$")] = ""
     digest: Annotated[Digest, about("Digest (`sha256:…`); comes before the tag.")] = ""
     pullPolicy: Annotated[  # values are spelled as Kubernetes spells
         Literal["IfNotPresent", "Always", "Never"], about("When to pull.")
@@ -47,7 +45,7 @@ class Secret(Values, frozen=True):
     name: str
 
 
-class Amounts(Values, frozen=True):
+class Amounts(Values, frozen=True, omit_defaults=True):
     """What a container takes of a node."""
 
     requests: Annotated[dict[str, str | int], about("What the scheduler keeps free.")] = {}

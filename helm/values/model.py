@@ -3,11 +3,25 @@
 from typing import Annotated
 
 import msgspec
+from capture_canary.images import matrix
 from helm.values.kinds import Image, Labels, Mode, Name, Raw, Secret, Values, about
 from helm.values.monitoring import Dashboards, Monitor, NetworkPolicy, Rules, Service
 from helm.values.npus import Job, Kubernetes, Npus
 from helm.values.pods import DaemonSet, Host, Variant
 from helm.values.sidecar import InjectorImage, Sidecar
+
+
+SYSTEM = "ubuntu22.04"
+"""Of the variants; another is named in `cell`."""
+
+
+def default_variants() -> dict[str, Variant]:
+    """Return a variant for each core image of the matrix that can be built."""
+    return {
+        f"cann-{cell.cann.lower().replace('.', '-')}-{cell.soc}": Variant(cell=cell.name)
+        for cell in matrix.load()
+        if cell.buildable and (cell.kind, cell.flavour, cell.system) == ("real", "core", SYSTEM)
+    }
 
 
 class Global(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +62,7 @@ class Web(Values, frozen=True):
 
 
 class Test(Values, frozen=True):
-    """`helm test`: asks a canary's page."""
+    """`helm test`: a probe on the emulated CANN, in the image of this release."""
 
     enabled: Annotated[bool, about("Make the test's pod.")] = True
 
@@ -76,12 +90,17 @@ class Chart(Values, frozen=True):
         bool,
         about("The pause switch: no probe starts, everything else goes on; no pod is restarted."),
     ] = False
-    image: Annotated[
-        Image,
+    version: Annotated[
+        str, about("Version of Capture Canary in every image's tag; none: the chart's appVersion.")
+    ] = ""
+    image: Annotated[Image, about("The daemon's image.")] = Image()
+    cell: Annotated[
+        str,
         about(
-            "The daemon's image, without a CANN: for `observe`, sidecars and `capture-canary k8s`."
+            "Which image where no variant is enabled: a name of images/matrix.toml. To observe, any CANN does.",
+            pattern="^[a-z0-9][a-z0-9_.-]*$",
         ),
-    ] = Image()
+    ] = "9.1.0-a3-ubuntu22.04"
     injector: Annotated[InjectorImage, about("The tracer's image, for sidecars and gate.")] = (
         InjectorImage()
     )
@@ -89,9 +108,10 @@ class Chart(Values, frozen=True):
     variants: Annotated[
         dict[str, Variant],
         about(
-            "One DaemonSet for each CANN line that is enabled; none enabled: one DaemonSet without a CANN, which can only observe."
+            "One DaemonSet for each CANN line that is enabled, from images/matrix.toml; none enabled: one, of `cell`, "
+            "which can only observe. With several, tell their nodes apart by `nodeSelector`."
         ),
-    ] = {}
+    ] = msgspec.field(default_factory=default_variants)
     config: Annotated[
         Raw,
         about(

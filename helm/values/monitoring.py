@@ -22,6 +22,9 @@ class Monitor(Values, frozen=True):
     attachNodeMetadata: Annotated[bool, about("Let relabelings see the node's labels.")] = False
     relabelings: Annotated[list[Raw], about("Further relabelings; `node` is set already.")] = []
     metricRelabelings: Annotated[list[Raw], about("Relabelings of samples.")] = []
+    sidecars: Annotated[
+        bool, about("Also scrape sidecars, in every namespace (PodMonitor only).")
+    ] = False
     scheme: Annotated[
         str, about("https where `config.web.config_file` sets TLS.", pattern="^https?$")
     ] = "http"

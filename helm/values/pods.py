@@ -21,16 +21,22 @@ class VariantImage(Values, frozen=True):
 
     registry: str = ""
     repository: str = ""
-    tag: Annotated[str, about("Tag; none: appVersion, `-`, the variant's name.")] = ""
+    tag: Annotated[str, about("Tag; none: made from `version` and `cell`.")] = ""
     digest: Digest = ""
 
 
-class Variant(Values, frozen=True):
+class Variant(Values, frozen=True, omit_defaults=True):
     """A DaemonSet for the nodes of one CANN line."""
 
     enabled: Annotated[bool, about("Whether it is made.")] = False
+    cell: Annotated[
+        str,
+        about("Which image: a name of images/matrix.toml.", pattern="^[a-z0-9][a-z0-9_.-]*$"),
+    ] = ""
     mode: Annotated[Mode | None, about("Another mode than `mode`.")] = None
-    image: Annotated[VariantImage, about("The image with this CANN.")] = VariantImage()
+    image: Annotated[VariantImage, about("The image, where it is not that of `cell`.")] = (
+        VariantImage()
+    )
     nodeSelector: Annotated[
         Labels, about("Labels of its nodes, beside `daemonSet.nodeSelector`.")
     ] = {}
@@ -62,9 +68,7 @@ class FirstPool(Values, frozen=True):
             max_length=1,
         ),
     ] = {}
-    tag: Annotated[
-        str, about("Tag (before the variant's name) that they run; none: as all others.")
-    ] = ""
+    version: Annotated[str, about("Version that they run; none: `version`.")] = ""
 
 
 class DaemonSet(Values, frozen=True):

@@ -38,7 +38,11 @@ app.kubernetes.io/part-of: capture-canary
 {{- end -}}
 {{- end -}}
 
-{{/* An image's reference. Takes root and image. */}}
+{{- define "capture-canary.version" -}}
+{{- .Values.version | default .Chart.AppVersion | replace "+" "_" -}}
+{{- end -}}
+
+{{/* An image's reference. Takes root, image, and the tag where the image names none. */}}
 {{- define "capture-canary.image" -}}
 {{- $registry := .root.Values.global.imageRegistry | default .image.registry -}}
 {{- if $registry }}{{ $registry }}/{{ end -}}
@@ -46,7 +50,7 @@ app.kubernetes.io/part-of: capture-canary
 {{- if .image.digest -}}
 @{{ .image.digest }}
 {{- else -}}
-:{{ .image.tag | default .root.Chart.AppVersion }}
+:{{ .image.tag | default .tag }}
 {{- end -}}
 {{- end -}}
 

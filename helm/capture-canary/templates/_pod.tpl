@@ -13,7 +13,7 @@ serviceAccountName: {{ include "capture-canary.serviceAccountName" $root }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 {{- include "capture-canary.pullSecrets" $root }}
-{{- if and $host.pid }}
+{{- if $host.pid }}
 hostPID: true
 {{- end }}
 {{- if $set.hostNetwork }}

@@ -1,7 +1,7 @@
 {{/*
 What other charts add to a server's pod (docs/deployment.md). Each takes one dict:
   canary  this chart: (index .Subcharts "capture-canary") where it is a dependency
-  image   the server's image: sidecar and gate run on its CANN and its Python
+  image   the server's image: sidecar and gate run on its Python and its CANN
   gate    optional: resources, env, volumeMounts of the server, for its gate
 No device, no privilege, no token; the injector fills an emptyDir, traces stay in the pod.
 */}}
@@ -17,7 +17,7 @@ true
 {{- define "capture-canary.sidecar.initContainers" -}}
 {{- $values := .canary.Values -}}
 - name: capture-canary-injector
-  image: {{ include "capture-canary.image" (dict "root" .canary "image" $values.injector) }}
+  image: {{ include "capture-canary.image" (dict "root" .canary "image" $values.injector "tag" (include "capture-canary.version" .canary)) }}
   imagePullPolicy: {{ $values.injector.pullPolicy }}
   args:
     - {{ include "capture-canary.sidecar.folder" . }}
@@ -97,7 +97,7 @@ capture-canary/sidecar: "true"
 {{- end -}}
 
 {{- define "capture-canary.sidecar.folder" -}}
-/capture-canary
+/opt/capture-canary
 {{- end -}}
 
 {{- define "capture-canary.sidecar.securityContext" -}}

@@ -18,13 +18,11 @@ None enabled: one without a CANN. With a first pool each is there twice.
 {{- $found := dict -}}
 {{- range $name, $variant := $chosen -}}
 {{- range $pool := (ternary (list "rest" "first") (list "all") (not (empty $root.Values.daemonSet.firstPool.nodeSelector))) -}}
-{{- $tag := "" -}}
-{{- if eq $pool "first" -}}{{- $tag = $root.Values.daemonSet.firstPool.tag -}}{{- end -}}
 {{- $one := dict
       "variant" $name
       "pool" $pool
       "mode" ($variant.mode | default $root.Values.mode)
-      "image" (include "capture-canary.variantImage" (dict "root" $root "name" $name "image" ($variant.image | default dict) "tag" $tag))
+      "image" (include "capture-canary.variantImage" (dict "root" $root "name" $name "variant" $variant "pool" $pool))
       "nodeSelector" ($variant.nodeSelector | default dict)
       "config" ($variant.config | default dict) -}}
 {{- $_ := set $found (printf "%s%s" (ternary "" (printf "-%s" $name) (empty $name)) (ternary "-first" "" (eq $pool "first"))) $one -}}
@@ -33,19 +31,18 @@ None enabled: one without a CANN. With a first pool each is there twice.
 {{- toYaml $found -}}
 {{- end -}}
 
-{{/* The image of a variant: what it leaves open comes from `image`; its tag from version and name. */}}
+{{/* The image of a variant: what it leaves open comes from `image`. A first pool on another version has no digest yet. */}}
 {{- define "capture-canary.variantImage" -}}
 {{- $general := .root.Values.image -}}
-{{- $version := .tag | default $general.tag | default .root.Chart.AppVersion -}}
-{{- $tag := ternary $version (printf "%s-%s" $version .name) (empty .name) -}}
-{{- $digest := ternary $general.digest .image.digest (empty .name) -}}
-{{- if .tag -}}{{- $digest = "" -}}{{- else -}}{{- $tag = .image.tag | default $tag -}}{{- end -}}
+{{- $own := .variant.image | default dict -}}
+{{- $other := ternary .root.Values.daemonSet.firstPool.version "" (eq .pool "first") -}}
+{{- $tag := printf "%s-%s" ($other | default (include "capture-canary.version" .root)) (.variant.cell | default .root.Values.cell) -}}
 {{- $image := dict
-      "registry" (.image.registry | default $general.registry)
-      "repository" (.image.repository | default $general.repository)
-      "tag" $tag
-      "digest" ($digest | default "") -}}
-{{- include "capture-canary.image" (dict "root" .root "image" $image) -}}
+      "registry" ($own.registry | default $general.registry)
+      "repository" ($own.repository | default $general.repository)
+      "tag" (ternary "" ($own.tag | default (ternary $general.tag "" (empty .name))) (not (empty $other)))
+      "digest" (ternary "" ($own.digest | default (ternary $general.digest "" (empty .name))) (not (empty $other))) -}}
+{{- include "capture-canary.image" (dict "root" .root "image" $image "tag" $tag) -}}
 {{- end -}}
 
 {{/* The settings of a DaemonSet's daemon. Takes root and one. */}}
@@ -67,7 +64,15 @@ None enabled: one without a CANN. With a first pool each is there twice.
 {{/* What is wrong between values, beyond what the schema sees. */}}
 {{- define "capture-canary.validate" -}}
 {{- $root := . -}}
+{{- $selectors := list -}}
 {{- range $suffix, $one := include "capture-canary.daemonSets" . | fromYaml -}}
+{{- if ne $one.pool "first" -}}
+{{- $selector := $one.nodeSelector | toJson -}}
+{{- if has $selector $selectors -}}
+{{- fail (printf "variants.%s.nodeSelector: another variant has the same nodes" $one.variant) -}}
+{{- end -}}
+{{- $selectors = append $selectors $selector -}}
+{{- end -}}
 {{- $where := ternary "" (printf " (variant %s)" $one.variant) (empty $one.variant) -}}
 {{- $emulated := or $root.Values.config.emulate $one.config.emulate -}}
 {{- if and (ne $one.mode "observe") (empty $one.variant) (not $emulated) -}}
@@ -82,4 +87,9 @@ None enabled: one without a CANN. With a first pool each is there twice.
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* What a DaemonSet is called on metrics and in selectors. */}}
+{{- define "capture-canary.pool" -}}
+{{- trimPrefix "-" . | default "all" -}}
 {{- end -}}

@@ -21,7 +21,7 @@ EXAMPLES = HELM / "examples"
 RENDERER = HELM / "post-renderer"
 OURS = {"capture-canary", "capture-canary-injector"}
 SERVER = "quay.io/ascend/vllm-ascend:v0.13.0-a3"
-EXEC = ["/capture-canary/bin/capture-canary", "exec", "--"]
+EXEC = ["/opt/capture-canary/bin/capture-canary", "exec", "--"]
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_the_post_renderer_adds_to_a_chart_that_is_not_ours(
         text=True,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.count("/capture-canary/bin/capture-canary") == 2 * ran.stdout.count(
+    assert ran.stdout.count("/opt/capture-canary/bin/capture-canary") == 2 * ran.stdout.count(
         "name: capture-canary-injector"
     )
     assert f"image: {SERVER}" in ran.stdout
