@@ -3,13 +3,13 @@
 from typing import Annotated
 
 import msgspec
-from capture_canary.images import matrix
 from helm.values.kinds import Image, Labels, Mode, Name, Raw, Secret, Values, about
 from helm.values.monitoring import Dashboards, Monitor, NetworkPolicy, Rules, Service
 from helm.values.npus import Job, Kubernetes, Npus
 from helm.values.pods import DaemonSet, Host, Variant
 from helm.values.sidecar import InjectorImage, Sidecar
 
+from capture_canary.images import matrix
 
 SYSTEM = "ubuntu22.04"
 """Of the variants; another is named in `cell`."""

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import yaml
-
 from tests.real.cluster.pss import violations
 from tests.real.cluster.rendering import CASES, Helm, of_kind
 
