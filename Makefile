@@ -6,7 +6,7 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
-.PHONY: run probe test test-real lint format docs bench bench-statistics clean
+.PHONY: run probe test test-real test-long lint format docs bench bench-statistics clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -20,7 +20,10 @@ test: $(VENV)/test ## the tests that need nothing but Python and a C compiler
 	$(BIN)/pytest -n 2 -m "not real"
 
 test-real: $(VENV)/test ## the tests against real torch-npu, dockerd, Prometheus, …: what is missing is skipped and named
-	$(BIN)/pytest -m real
+	$(BIN)/pytest -m "real and not long"
+
+test-long: $(VENV)/test ## those of them that CI has no time for
+	$(BIN)/pytest -m "real and long"
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .

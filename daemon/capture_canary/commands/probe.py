@@ -19,6 +19,7 @@ from capture_canary.lock import INSTANCE, holder_pid
 from capture_canary.model import ArmName
 from capture_canary.probe.measure import Probe, ProbeSettings
 from capture_canary.probe.settings import of_vllm
+from capture_canary.probe.vllm import modes
 from capture_canary.probe.workloads import PATIENCE, WORKLOADS
 from capture_canary.service.settings import configured_mode
 from capture_canary.stack.devices import device_nodes
@@ -40,6 +41,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="who captures: acl needs CANN alone, torch needs torch-npu (%(default)s)",
     )
     measuring.add_model(parser)
+    parser.add_argument(
+        "--cudagraph-mode",
+        choices=modes.MODES,
+        help="vllm: what it captures (the first of these that its version has)",
+    )
+    parser.add_argument(
+        "--at-start",
+        action="store_true",
+        help="vllm: do not have it capture again, but many sizes once, when it starts; needs no private name of vLLM",
+    )
     npus = parser.add_mutually_exclusive_group()
     npus.add_argument("--ranks", type=_ranks, metavar="N", help="use NPUs 0 to N-1 (2)")
     npus.add_argument("--devices", type=_numbers, metavar="N,N,…", help="use these NPUs")
@@ -100,6 +111,10 @@ def run(args: argparse.Namespace) -> int:
         python, base = measuring.stack(args)
         model = measuring.model(args)
         measuring.check_plot(args.plot)
+        if args.at_start and not args.preload:
+            raise measuring.UsageError(
+                "--at-start: only the tracer sees it, which --no-preload leaves out"
+            )
     except measuring.UsageError as error:
         errors.print(f"{error}", style="red", markup=False)
         return USAGE
@@ -161,7 +176,13 @@ def _settings(
     )
     if args.workload != "vllm":
         return settings
-    return of_vllm(settings, layers=measuring.layers(args), model=model)
+    return of_vllm(
+        settings,
+        layers=measuring.layers(args),
+        model=model,
+        graph_mode=args.cudagraph_mode,
+        at_start=args.at_start,
+    )
 
 
 def _ranks(text: str) -> int:

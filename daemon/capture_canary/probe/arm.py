@@ -1,7 +1,9 @@
 """One arm of a probe: its records, put into series while they arrive, and whether more of them could matter."""
 
+from collections.abc import Sequence
+
 from capture_canary.model import ArmName, Capture, Series
-from capture_canary.probe.messages import Captured, Control, Record, Started
+from capture_canary.probe.messages import Captured, Control, Noted, Record, Started
 from capture_canary.probe.plan import plan
 from capture_canary.probe.settings import ProbeSettings
 from capture_canary.trend import stop
@@ -22,6 +24,7 @@ class Arm:
         self.started: dict[int, Started] = {}
         self.control: dict[int, int | None] = {}
         self.failure: str | None = None
+        self.notes: list[str] = []
         self._tests: dict[tuple[int, int], SeriesTest] = {}
         self._mode_seen: str | None = None
         self._captures: dict[tuple[int, int], list[Capture]] = {}
@@ -33,6 +36,8 @@ class Arm:
                 self.started[record.rank] = record
             case Control():
                 self.control[record.rank] = record.copies
+            case Noted():
+                self.notes.append(record.text)
             case Captured():
                 self._mode_seen = record.mode or self._mode_seen
                 place = (record.series, record.rank)
@@ -48,7 +53,7 @@ class Arm:
                 mode=self._mode_seen or self.mode,
                 collective=self.settings.kinds[kind].collective,
                 graphs=self.settings.kinds[kind].graphs,
-                collectives=self.settings.collectives,
+                collectives=self._collectives(captures),
                 rank=rank,
                 device=self.settings.devices[rank],
                 # A ring links two peers, a mesh all; between two ranks both link one.
@@ -67,6 +72,8 @@ class Arm:
             return False
         if not self.settings.preload:
             return self._time_decided()
+        if self.settings.workload == "vllm":
+            return False  # how many graphs a round has vLLM alone knows, and it ends after the last round
         kind = self.settings.kinds[record.series]
         ranks = range(len(self.settings.devices))
         made = [len(self._captures.get((record.series, rank), ())) for rank in ranks]
@@ -79,6 +86,13 @@ class Arm:
             arm=self.name,
             kinds=[(k.collective, k.graphs) for k in self.settings.kinds],
         )
+
+    def _collectives(self, captures: Sequence[Capture]) -> int | None:
+        """Return the collectives of each graph; None where graphs differ, as the pieces of a model do."""
+        counted = {sum(one.collectives.values()) for one in captures if one.collectives}
+        if not counted:
+            return self.settings.collectives
+        return counted.pop() if len(counted) == 1 else None
 
     def _test(self, place: tuple[int, int]) -> SeriesTest:
         settings = self.settings

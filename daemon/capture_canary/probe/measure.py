@@ -222,8 +222,10 @@ class Probe:
             floor_ratio=settings.floor_ratio,
         )
         seen = [copies for copies in control if copies is not None]
+        notes = dict.fromkeys(note for arm in self._arms for note in arm.notes)
+        reason = "; ".join([judgement.reason, *notes])
         return report_of(
-            judgement,
+            msgspec.structs.replace(judgement, reason=reason),
             emulated=self._emulated,
             mode=effective_mode(settings.mode, self._soc()),
             mode_source=settings.mode_source,

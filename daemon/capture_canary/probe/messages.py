@@ -38,8 +38,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...]
     model: str | None = None
     """vLLM: folder of the model; None: a tiny one with as many layers as `collectives` asks for."""
-    graph_mode: str = "FULL"
-    """vLLM: its cudagraph_mode."""
+    graph_mode: str | None = None
+    """vLLM: its cudagraph_mode; None: the one of the largest graphs that its version has."""
     buffer_mb: int
     """HBM that a communicator takes for each of its two buffers, MB."""
     deadline_seconds: float
@@ -89,11 +89,17 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     """It did not answer in time."""
 
 
+class Noted(msgspec.Struct, frozen=True, kw_only=True, tag="noted"):
+    """What whoever reads the verdict has to know of how it was measured."""
+
+    text: str
+
+
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     """The leader has ended all its ranks in good order."""
 
 
-Record = Started | Control | Captured | Failed | Ended
+Record = Started | Control | Captured | Noted | Failed | Ended
 
 _encoder = msgspec.json.Encoder()
 _records = msgspec.json.Decoder(Record)

@@ -22,8 +22,8 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The interpreter of the ranks: that of a serving image or of an environment, for what it has installed."""
     model: str | None = None
     """Folder of the model that vLLM captures; None: a tiny one, whose layers `collectives` tells."""
-    graph_mode: str = "FULL"
-    """What vLLM captures, its cudagraph_mode."""
+    graph_mode: str | None = None
+    """What vLLM captures, its cudagraph_mode; None: the one of the largest graphs that its version has."""
     devices: tuple[int, ...] = (0, 1)
     """NPUs, one a rank, as the runtime numbers them here. HCCL's AICPU path needs two ranks or more."""
     collectives: int = 16
@@ -65,17 +65,32 @@ def by_time(settings: ProbeSettings) -> ProbeSettings:
     return msgspec.structs.replace(settings, kinds=kinds, rounds=max(settings.rounds, TIME_ROUNDS))
 
 
-VLLM_KINDS = (Kind(collective="AllReduce", graphs="destroyed"),)
-"""The one kind of series that a vLLM has: its graphs, forgotten and captured again."""
+VLLM_AT_START = (Kind(collective="AllReduce", graphs="kept"),)
+"""The series of a vLLM that is not told to capture again: the graphs of its start, all of which it keeps."""
+VLLM_KINDS = (Kind(collective="AllReduce", graphs="destroyed"), *VLLM_AT_START)
+"""Its graphs, forgotten and captured again; else those of its start."""
 VLLM_SIZES = (1, 2, 4, 8)
 
 
-def of_vllm(settings: ProbeSettings, *, layers: int, model: str | None = None) -> ProbeSettings:
-    """Return settings for the workload `vllm` in place of those that only a probe's own graphs have."""
+def of_vllm(
+    settings: ProbeSettings,
+    *,
+    layers: int,
+    model: str | None = None,
+    graph_mode: str | None = None,
+    at_start: bool = False,
+) -> ProbeSettings:
+    """Return settings for the workload `vllm` in place of those that only a probe's own graphs have.
+
+    `at_start`: as many sizes, each once, in place of rounds of a few; vLLM captures them when it starts.
+    """
+    sizes = tuple(range(1, settings.rounds * len(VLLM_SIZES) + 1)) if at_start else VLLM_SIZES
     return msgspec.structs.replace(
         settings,
         model=model,
+        graph_mode=graph_mode,
         collectives=tiny.collectives(layers),
-        shapes=VLLM_SIZES,
-        kinds=VLLM_KINDS,
+        rounds=1 if at_start else settings.rounds,
+        shapes=sizes,
+        kinds=VLLM_AT_START if at_start else VLLM_KINDS,
     )

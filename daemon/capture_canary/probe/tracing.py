@@ -15,7 +15,7 @@ class OwnTrace:
         self._loaded = tracer_loaded()
         self._folder = Path(os.environ.get("CAPTURE_CANARY_TRACE_DIR", os.devnull))
         self._file: TraceFile | None = None
-        self._last: Capture | None = None
+        self._new: list[Capture] = []
 
     def eager_copies(self) -> int | None:
         """Return the H2D copies made outside captures so far; None where nobody counts."""
@@ -24,11 +24,15 @@ class OwnTrace:
         file = self._poll()
         return file.eager.h2d_copies if file and file.eager else 0
 
+    def captures(self) -> list[Capture]:
+        """Return the captures that ended since this was last asked, those that the trace still holds."""
+        self._new = []
+        self._poll()
+        return self._new
+
     def last_capture(self) -> Capture | None:
         """Return the capture that has just ended; None where it was not traced."""
-        self._last = None
-        self._poll()
-        return self._last
+        return next(reversed(self.captures()), None)
 
     def mode(self) -> str | None:
         """Return the expansion mode as HCCL read it; None where it is unset or not known."""
@@ -39,6 +43,5 @@ class OwnTrace:
         if self._file is None and self._loaded:
             self._file = own_trace(self._folder)
         if self._file:
-            for traced in self._file.poll():
-                self._last = traced.capture
+            self._new += [traced.capture for traced in self._file.poll()]
         return self._file

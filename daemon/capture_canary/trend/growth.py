@@ -49,12 +49,13 @@ def counted(series: Series) -> list[Counted]:
     """
     good = {capture.order for capture in judged(series)}
     points: list[Counted] = []
+    usual = _mean([k for one in series.captures if (k := _collectives(series, one)) is not None])
     tags: int | None = 0
     last = 0
     for order, capture in _in_order(series):
         k = _collectives(series, capture)
-        # Captures that nobody recorded count as this one.
-        before = None if tags is None or k is None else tags + k * (order - last - 1)
+        # Captures that nobody recorded count as those that were: a server's graphs are captured in rounds of the same.
+        before = None if tags is None or k is None else tags + round(usual * (order - last - 1))
         if order in good and capture.h2d_copies is not None and k != 0:
             points.append(Counted(order, capture.h2d_copies, k, before))
         tags = None if before is None or k is None else before + k
@@ -96,11 +97,18 @@ def matches_law(series: Series) -> bool | None:
 
 
 def copies_growth(series: Series) -> Estimate | None:
-    """Return the copies that each further capture adds: the median step, and the least and greatest as bounds."""
+    """Return the copies that each further capture adds: the median step, and the least and greatest as bounds.
+
+    A step is from one capture to the next with as many collectives: the pieces of a model differ in these.
+    """
     points = counted(series)
+    alike: defaultdict[int | None, list[Counted]] = defaultdict(list)
+    for point in points:
+        alike[point.k].append(point)
     steps = [
         (after.copies - before.copies) / (after.order - before.order)
-        for before, after in pairwise(points)
+        for same in alike.values()
+        for before, after in pairwise(same)
     ]
     if not steps:
         return None
@@ -160,6 +168,10 @@ def growing(series: Iterable[Series]) -> bool | None:
     if "growing" in trends:
         return True
     return False if trends and all(trend == "flat" for trend in trends) else None
+
+
+def _mean(values: Sequence[int]) -> float:
+    return sum(values) / len(values) if values else 0.0
 
 
 def _in_order(series: Series) -> list[tuple[int, Capture]]:

@@ -1,4 +1,4 @@
-"""What is put into vLLM's workers (`worker_extension_cls`): a round of captures, and what each of them cost.
+"""What is put into vLLM's workers (`worker_extension_cls`): rounds of captures, or those of its start, and their cost.
 
 Lives in the worker's process, on a Python that is not ours; returns what JSON has.
 """
@@ -17,6 +17,9 @@ from capture_canary.probe.tracing import OwnTrace
 from capture_canary.probe.vllm import names
 
 CONTROL_ELEMENTS = 256
+MAX_REASON = 500
+MISSING = (names.UnknownVersionError, AttributeError, TypeError, ImportError)
+"""What a version raises that does not have a name, or has it otherwise."""
 
 
 class Recorder:
@@ -28,9 +31,10 @@ class Recorder:
         self.round: int | None = None
         """The round under way; outside of one, captures are not kept."""
         self.trace = OwnTrace()
-        at_start = self.trace.last_capture()
-        self._order = at_start.order if at_start else 0
-        """Captures so far: those that vLLM made when it started have filled HCCL's lists as well."""
+        self.at_start = [one for one in self.trace.captures() if one.collectives]
+        """What vLLM captured when it started: known by the tracer alone, which does not know sizes."""
+        self.order = self.at_start[-1].order if self.at_start else 0
+        """Captures so far: those of the start have filled HCCL's lists as well."""
         self._begin_ns = 0
         torch = importlib.import_module("torch")
         graph = torch.npu.NPUGraph
@@ -60,10 +64,10 @@ class Recorder:
         if self.round is None:
             return
         seen = self.trace.last_capture()
-        self._order += 1
+        self.order += 1
         self.captures.append(
             Capture(
-                order=self._order,
+                order=self.order,
                 round=self.round,
                 shape=_size(),
                 begin_ns=self._begin_ns,
@@ -102,6 +106,7 @@ class CaptureCanaryRounds:
             "device": torch.npu.current_device(),
             "soc": torch.npu.get_device_name(),
             "versions": found,
+            "graph_mode": _graph_mode(self),
         }
 
     def capture_canary_control(self) -> int | None:
@@ -121,18 +126,39 @@ class CaptureCanaryRounds:
         return None if before is None or after is None else after - before
 
     def capture_canary_round(self, number: int) -> dict[str, Any]:
-        """Forget all graphs and capture them again; return the captures and the mode as HCCL read it."""
+        """Forget all graphs and capture them again; return the captures, or by `missing` why that cannot be."""
         recorder = self._capture_canary
         recorder.round, recorder.captures = number, []
         importlib.import_module("torch").npu.synchronize()
-        names.forget_graphs()
-        names.capture(self)
-        recorder.round = None
+        try:
+            forgotten = names.forget_graphs(self.model_runner)
+            if recorder.order and not forgotten.graphs:
+                raise names.UnknownVersionError(f"the graphs are not in {forgotten.place}")
+            names.capture(self)
+        except MISSING as error:
+            return {"missing": f"{error}"[:MAX_REASON]}
+        finally:
+            recorder.round = None
         importlib.import_module("torch").npu.synchronize()
-        return {
-            "mode": recorder.trace.mode(),
-            "captures": [msgspec.to_builtins(capture) for capture in recorder.captures],
-        }
+        return _found(recorder, recorder.captures)
+
+    def capture_canary_start(self) -> dict[str, Any]:
+        """Return the captures of vLLM's own start."""
+        return _found(self._capture_canary, self._capture_canary.at_start)
+
+
+def _found(recorder: Recorder, captures: list[Capture]) -> dict[str, Any]:
+    """Return captures, with the expansion mode as HCCL read it."""
+    return {
+        "mode": recorder.trace.mode(),
+        "captures": [msgspec.to_builtins(capture) for capture in captures],
+    }
+
+
+def _graph_mode(worker: Any) -> str | None:
+    """Return the cudagraph_mode in force: platforms put another in place of one that they do not have."""
+    mode = getattr(worker.vllm_config.compilation_config, "cudagraph_mode", None)
+    return None if mode is None else str(mode.name)
 
 
 def _version(name: str) -> str:

@@ -4,28 +4,32 @@
 import contextlib
 import os
 import select
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from capture_canary.model import Capture
+from capture_canary.model import Capture, GraphsFate
 from capture_canary.probe.messages import (
     Captured,
     Control,
     Ended,
     Failed,
+    Noted,
     Record,
     Spec,
     Started,
     encode,
 )
-from capture_canary.probe.vllm import tiny
+from capture_canary.probe.vllm import modes, tiny
 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_USE_V1": "1",
     "VLLM_USE_V2_MODEL_RUNNER": "0",
     "VLLM_ASCEND_ENABLE_NZ": "0",
     "PYTORCH_NPU_ALLOC_CONF": "expandable_segments:False",
@@ -37,6 +41,7 @@ ENVIRONMENT = {
 }
 """As in the first description of the fault, and offline."""
 MAX_SEQUENCES = 24
+FALLEN_BACK = "only the graphs of vLLM's own start were seen, it could not be told to capture again"
 EXTENSION = "capture_canary.probe.vllm.extension.CaptureCanaryRounds"
 
 
@@ -49,6 +54,8 @@ class VllmLeader:
         self._records = records
         self._stdin = stdin
         self._step = "Open"
+        self._mode: str | None = None
+        self._at_start = all(kind.graphs == "kept" for kind in spec.kinds)
 
     def run(self) -> int:
         """Start, control, capture; 0 when all of it was made."""
@@ -69,33 +76,55 @@ class VllmLeader:
             os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, devices))
         engine = self._engine()
         for seen in engine.collective_rpc("capture_canary_open"):
+            in_force = seen.pop("graph_mode")
             self._record(Started(**{**seen, "device": devices[seen["rank"]]}))
+        if in_force == "NONE":
+            raise modes.ModeError(
+                f"vLLM captures nothing: it made cudagraph_mode {self._mode} into NONE"
+            )
         self._step = "RunControl"
         for rank, copies in enumerate(engine.collective_rpc("capture_canary_control")):
             self._record(Control(rank=rank, copies=copies))
         self._step = "MakeCapture"
+        if self._at_start:
+            self._captured(engine.collective_rpc("capture_canary_start"), "kept")
+            return
         for number in range(self._spec.rounds):
             if select.select([self._stdin], [], [], 0)[0]:
                 break  # the runner wants no more
-            for rank, seen in enumerate(
-                engine.collective_rpc("capture_canary_round", args=(number,))
-            ):
-                for capture in seen["captures"]:
-                    self._record(
-                        Captured(
-                            rank=rank,
-                            series=0,
-                            mode=seen["mode"],
-                            peers=None,
-                            capture=msgspec.convert(capture, Capture),
-                        )
+            found = engine.collective_rpc("capture_canary_round", args=(number,))
+            missing = next((seen["missing"] for seen in found if "missing" in seen), None)
+            if missing is None:
+                self._captured(found, "destroyed")
+                continue
+            if number:
+                raise RuntimeError(missing)
+            self._record(Noted(text=f"{FALLEN_BACK}: {missing}"))
+            self._captured(engine.collective_rpc("capture_canary_start"), "kept")
+            break
+
+    def _captured(self, found: Iterable[dict[str, Any]], graphs: GraphsFate) -> None:
+        """Record what each rank captured."""
+        series = [kind.graphs for kind in self._spec.kinds].index(graphs)
+        for rank, seen in enumerate(found):
+            for capture in seen["captures"]:
+                self._record(
+                    Captured(
+                        rank=rank,
+                        series=series,
+                        mode=seen["mode"],
+                        peers=None,
+                        capture=msgspec.convert(capture, Capture),
                     )
+                )
 
     def _engine(self) -> Any:
         from vllm import LLM  # noqa: PLC0415  # reads the environment that was just set
 
         spec = self._spec
         folder = Path(os.environ["CAPTURE_CANARY_TRACE_DIR"], "model")
+        self._mode = modes.chosen(spec.graph_mode, metadata.version("vllm-ascend"))
+        alone = self._at_start or self._mode == modes.DECODE
         layers = tiny.layers(spec.collectives)
         model = spec.model or str(tiny.write(folder, layers=layers, ranks=len(spec.devices)))
         return LLM(
@@ -107,17 +136,24 @@ class VllmLeader:
             tensor_parallel_size=len(spec.devices),
             distributed_executor_backend="mp",
             max_model_len=128,
-            max_num_seqs=MAX_SEQUENCES,
+            # Decoding of more sequences than that is not captured.
+            max_num_seqs=max(MAX_SEQUENCES, *spec.shapes) if alone else MAX_SEQUENCES,
             max_num_batched_tokens=max(128, *spec.shapes),
             num_gpu_blocks_override=64,
             gpu_memory_utilization=0.5,
             use_tqdm_on_load=False,
             worker_extension_cls=EXTENSION,
-            compilation_config={
-                "cudagraph_mode": spec.graph_mode,
-                "cudagraph_capture_sizes": list(spec.shapes),
-            },
+            compilation_config=self._compilation(),
         )
+
+    def _compilation(self) -> dict[str, Any]:
+        from vllm.config import CompilationConfig  # noqa: PLC0415  # as above
+
+        config: dict[str, Any] = {"cudagraph_capture_sizes": list(self._spec.shapes)}
+        # vLLM before 0.10.1 knows no modes: it captures a graph a piece.
+        if "cudagraph_mode" in CompilationConfig.__dataclass_fields__:
+            config["cudagraph_mode"] = self._mode
+        return config
 
     def _record(self, record: Record) -> None:
         with contextlib.suppress(BrokenPipeError):
