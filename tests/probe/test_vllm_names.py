@@ -1,5 +1,4 @@
 """Forgetting and capturing graphs by the names of each vllm-ascend, against fakes that have those and no others."""
-# ruff: noqa: SLF001  # private names are what these are about
 
 import sys
 from types import ModuleType, SimpleNamespace

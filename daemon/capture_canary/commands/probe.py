@@ -111,10 +111,7 @@ def run(args: argparse.Namespace) -> int:
         python, base = measuring.stack(args)
         model = measuring.model(args)
         measuring.check_plot(args.plot)
-        if args.at_start and not args.preload:
-            raise measuring.UsageError(
-                "--at-start: only the tracer sees it, which --no-preload leaves out"
-            )
+        _check_start(args)
     except measuring.UsageError as error:
         errors.print(f"{error}", style="red", markup=False)
         return USAGE
@@ -131,6 +128,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         terminal.show(Console(), report)
     return measuring.plot(report, args.plot, errors) or exit_code(report.verdict)
+
+
+def _check_start(args: argparse.Namespace) -> None:
+    if args.at_start and not args.preload:
+        raise measuring.UsageError(
+            "--at-start: only the tracer sees it, which --no-preload leaves out"
+        )
 
 
 def _now(state_dir: Path | None, errors: Console) -> int:

@@ -91,6 +91,9 @@ def _size() -> int:
 class CaptureCanaryRounds:
     """Methods that a vLLM worker gets; `self` is the worker."""
 
+    model_runner: Any
+    vllm_config: Any
+
     def capture_canary_open(self) -> dict[str, Any]:
         """Say who this worker is, and start recording."""
         torch = importlib.import_module("torch")

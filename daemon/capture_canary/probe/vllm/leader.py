@@ -75,6 +75,7 @@ class VllmLeader:
         if devices != tuple(range(len(devices))):
             os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, devices))
         engine = self._engine()
+        in_force: str | None = None
         for seen in engine.collective_rpc("capture_canary_open"):
             in_force = seen.pop("graph_mode")
             self._record(Started(**{**seen, "device": devices[seen["rank"]]}))
