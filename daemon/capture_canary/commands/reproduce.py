@@ -17,7 +17,7 @@ from capture_canary.commands import measuring
 from capture_canary.exits import USAGE, exit_code
 from capture_canary.probe.measure import ProbeSettings
 from capture_canary.probe.settings import VLLM_KINDS
-from capture_canary.probe.vllm import tiny
+from capture_canary.probe.vllm import modes, tiny
 from capture_canary.reproduction import outcome, said, screen
 from capture_canary.reproduction.events import Header
 from capture_canary.reproduction.journal import Journal, JournalError, open_journal
@@ -27,7 +27,6 @@ from capture_canary.stack.cann import read_stack
 NODE_RANKS, EMULATED_RANKS = 8, 2
 _MOST_SIZES, _MOST_SIZE = 256, 4096
 """Bounds against typing errors: vLLM itself captures some 70 sizes up to 512."""
-GRAPH_MODES = ("FULL", "FULL_DECODE_ONLY", "PIECEWISE")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     measuring.add_model(parser)
     parser.add_argument(
         "--cudagraph-mode",
-        choices=GRAPH_MODES,
-        default=GRAPH_MODES[0],
+        choices=modes.MODES,
+        default=modes.FULL,
         help="%(default)s; vllm-ascend 0.11 has no FULL, 0.10 and older only PIECEWISE",
     )
     parser.add_argument(
