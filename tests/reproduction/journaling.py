@@ -14,6 +14,8 @@ from capture_canary.reproduction.journal import Journal, open_journal
 from capture_canary.trend import law
 
 K, SIZES = 5, (1, 2)
+BEFORE = 2
+"""Captures that vLLM made when it started."""
 
 
 def header(**changes: Any) -> Header:
@@ -44,13 +46,14 @@ def write(journal: Journal, arm: ArmName, rounds: int = 3, *, grows: bool = True
     for rank in range(2):
         versions = {"vllm": "0.23.0"}
         journal.add(Started(rank=rank, pid=1, device=rank, soc="Ascend910_9391", versions=versions))
-    for order in range(1, rounds * len(SIZES) + 1):
+    for number in range(rounds * len(SIZES)):
         for rank in range(2):
+            order = BEFORE + number + 1
             one = capture(
                 order,
                 law.growing(K, 1, order) if grows else 0,
-                round=(order - 1) // len(SIZES),
-                shape=SIZES[order % len(SIZES)],
+                round=number // len(SIZES),
+                shape=SIZES[number % len(SIZES)],
             )
             journal.add(Captured(rank=rank, series=0, mode="AI_CPU", peers=None, capture=one))
     if rounds == 3:

@@ -6,6 +6,9 @@ import hashlib
 import os
 import re
 import secrets
+import shlex
+import socket
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +21,7 @@ from capture_canary.exits import USAGE, exit_code
 from capture_canary.probe.measure import ProbeSettings
 from capture_canary.probe.settings import VLLM_KINDS
 from capture_canary.probe.vllm import modes, tiny
-from capture_canary.reproduction import outcome, said, screen
+from capture_canary.reproduction import outcome, page, said, screen
 from capture_canary.reproduction.events import Header
 from capture_canary.reproduction.journal import Journal, JournalError, open_journal
 from capture_canary.reproduction.measure import measure
@@ -71,10 +74,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FOLDER",
         default=Path("capture-canary-reproduction"),
-        help="keep there what is measured, and go on with what is there (%(default)s)",
+        help="write the report there; what is measured is kept there, and gone on with (%(default)s)",
     )
     parser.add_argument(
         "--again", action="store_true", help="begin anew; what is there is put aside"
+    )
+    parser.add_argument(
+        "--node", default=socket.gethostname(), help="name in the report (%(default)s)"
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write every capture, as `probe --json`"
@@ -113,6 +119,9 @@ def _reproduce(
         errors.print(f"stopped; the same command goes on from {args.output}", markup=False)
         raise
     screen.show(console, found)
+    command = shlex.join(["capture-canary", *sys.argv[1:]])
+    for file in page.write(args.output, found, (), node=args.node, command=command):
+        console.print(f"wrote {file}", highlight=False, markup=False)
     if args.json:
         args.json.write_bytes(msgspec.json.format(msgspec.json.encode(found.report)) + b"\n")
     return measuring.plot(found.report, args.plot, errors) or exit_code(found.report.verdict)

@@ -23,8 +23,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     colour: Colour
-    drawn: Literal["line", "points", "course", "band"] = "line"
-    """`course`: thin, and not named; `band`: this line and the next one enclose an area."""
+    drawn: Literal["line", "points", "dots", "fit", "course", "band"] = "line"
+    """`dots`: many small points; `fit`: a line through them, in a colour of its own; `course`: thin, and not named;
+    `band`: this line and the next one enclose an area."""
     points: list[tuple[float, float | None]]
 
 
@@ -40,7 +41,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """One chart: curves over captures or over time."""
 
     title: str
-    x: Literal["capture", "time"]
+    x: Literal["capture", "round", "time"]
     unit: str = ""
     lines: list[Line]
     marks: list[Mark] = []

@@ -1,6 +1,5 @@
 """The report: one HTML file that needs nothing else."""
 
-
 from capture_canary.report import charts, frame, html, words
 from capture_canary.report.advice import remedy, who
 from capture_canary.report.html import Cell

@@ -36,7 +36,7 @@ def save(past: Past, path: Path, *, node: str, now: float) -> None:
     if report is not None:
         rows.insert(0, charts.captures(report, charts.kinds(report)[0]))
     emulated = "EMULATED, " if past.emulated else ""
-    _save(rows, f"{emulated}{words.plain(node, 80)}, {words.moment(now)}", path)
+    save_charts(rows, f"{emulated}{words.plain(node, 80)}, {words.moment(now)}", path)
 
 
 def save_report(report: Report, path: Path) -> None:
@@ -50,10 +50,15 @@ def save_report(report: Report, path: Path) -> None:
     emulated = "EMULATED " if report.emulated else ""
     cause = f" ({report.cause})" if report.cause else ""
     title = f"{emulated}{words.plain(stack, 200)}: {report.verdict}{cause}"
-    _save([charts.captures(report, kind) for kind in kinds[:1]], title, path)
+    save_charts([charts.captures(report, kind) for kind in kinds[:1]], title, path)
 
 
-def _save(rows: Sequence[Sequence[Chart]], title: str, path: Path) -> None:
+def save_charts(rows: Sequence[Sequence[Chart]], title: str, path: Path) -> None:
+    """Write charts, two beside each other, in the format of the file's suffix.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     figure = Figure(figsize=(12, 4 * max(1, len(rows))), layout="constrained")
     if rows:
         grid = figure.subplots(len(rows), 2, squeeze=False)
@@ -84,8 +89,8 @@ def _draw(axes: Axes, chart: Chart) -> None:
     axes.set_title(f"{chart.title}{f' ({chart.unit})' if chart.unit else ''}")
     axes.grid(alpha=0.3)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    if chart.x == "capture":
-        axes.set_xlabel("capture")
+    if chart.x != "time":
+        axes.set_xlabel(chart.x)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
         axes.xaxis_date(tz=timezone.utc)
@@ -96,15 +101,16 @@ def _draw(axes: Axes, chart: Chart) -> None:
 
 def _curve(axes: Axes, chart: Chart, line: Line) -> None:
     points = [(_x(chart, x), y) for x, y in line.points if y is not None]
-    dots = line.drawn == "points"
+    dots = line.drawn in {"points", "dots"}
+    marked = line.drawn != "fit" and (dots or chart.x != "time")
     axes.plot(
         [x for x, _ in points],
         [y for _, y in points],
-        color=_COLOURS[line.colour],
-        linestyle="none" if dots else "-",
+        color="black" if line.drawn == "fit" else _COLOURS[line.colour],
+        linestyle="none" if dots else "--" if line.drawn == "fit" else "-",
         linewidth=1.8 if line.drawn == "line" else 0.9,
-        marker="o" if dots or chart.x == "capture" else "",
-        markersize=4,
+        marker="o" if marked else "",
+        markersize=2 if line.drawn == "dots" else 4,
         label=None if line.drawn == "course" else line.label,
     )
 

@@ -34,6 +34,8 @@ class Reproduction(NamedTuple):
 
     header: Header
     report: Report
+    ended: float
+    """When the last arm did, Unix seconds."""
     restarts: list[Restart]
 
 
@@ -61,7 +63,8 @@ def measure(
         arm: one.records for arm, one in journal.complete().items()
     }
     report = Probe(settings, base, emulated=header.emulated, observe=keep, made=made).run()
-    return Reproduction(header, report, restarts(journal))
+    ended = max(one.ended.at for one in journal.attempts if one.ended)
+    return Reproduction(header, report, ended, restarts(journal))
 
 
 def restarts(journal: Journal) -> list[Restart]:

@@ -45,6 +45,15 @@ class Outcome(NamedTuple):
     seconds: line.Line | None
 
 
+class Compared(NamedTuple):
+    """The same in another image."""
+
+    image: str
+    report: Report | None
+    failure: str | None
+    """Why there is no report."""
+
+
 def outcomes(report: Report) -> list[Outcome]:
     """Return what each arm came to."""
     of_arms = ([one for one in report.series if one.arm == arm] for arm in ARMS)

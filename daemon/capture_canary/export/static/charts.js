@@ -22,18 +22,19 @@ const CanaryCharts = (() => {
   }
 
   function series(line, chart) {
-    const stroke = colour(line.colour);
-    const points = line.drawn === "points";
+    const stroke = line.drawn === "fit" ? variable("--text") : colour(line.colour);
+    const points = line.drawn === "points" || line.drawn === "dots";
+    const size = { points: 8, dots: 4 }[line.drawn] ?? 6;
     return {
       label: line.label,
       class: line.drawn === "band" || line.drawn === "course" ? "unnamed" : undefined,
       stroke: line.drawn === "band" ? "transparent" : stroke,
-      width: points ? 0 : line.drawn === "line" ? 2 : 1,
+      width: points ? 0 : line.drawn === "line" ? 2 : line.drawn === "fit" ? 1.5 : 1,
       // Arms often lie on each other, and not every eye tells their colours.
-      dash: line.drawn === "line" && line.colour !== "as_configured" ? [7, 5] : undefined,
+      dash: line.drawn === "fit" ? [4, 4] : line.drawn === "line" && line.colour !== "as_configured" ? [7, 5] : undefined,
       paths: points ? () => null : undefined,
       spanGaps: true,
-      points: { show: points || chart.x === "capture", size: points ? 8 : 6, fill: stroke, stroke: stroke },
+      points: { show: points || (chart.x !== "time" && line.drawn === "line"), size, fill: stroke, stroke: stroke },
       value: (_plot, value) => number(value, chart.unit),
     };
   }
@@ -77,7 +78,7 @@ const CanaryCharts = (() => {
 
   function options(element, chart) {
     const axis = { stroke: variable("--muted"), grid: { stroke: variable("--grid"), width: 1 }, ticks: { show: false } };
-    const label = chart.x === "time" ? {} : { label: "capture", labelSize: 20, labelGap: 0, size: 34 };
+    const label = chart.x === "time" ? {} : { label: chart.x, labelSize: 20, labelGap: 0, size: 34 };
     const rows = Math.min(chart.marks.filter((mark) => mark.kind === "stack").length, 3); // room for their words
     const alone = new Set(chart.lines.flatMap((line) => line.points.map((point) => point[0]))).size === 1;
     const around = (low, high) => {
@@ -102,7 +103,7 @@ const CanaryCharts = (() => {
       series: [{ label: chart.x, value: (_plot, x) => abscissa(x, chart) }, ...chart.lines.map((line) => series(line, chart))],
       bands: bands(chart.lines),
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
-      legend: { markers: { width: 0, fill: (_plot, index) => (index ? colour(chart.lines[index - 1].colour) : null) } },
+      legend: { markers: { width: 0, fill: (plot, index) => (index ? plot.series[index].stroke(plot, index) : null) } },
       hooks: { draw: [(plot) => drawMarks(plot, chart.marks)] },
     };
   }
