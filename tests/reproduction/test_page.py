@@ -73,7 +73,9 @@ def test_a_point_is_a_capture_and_a_line_goes_through_them(found: Reproduction):
     assert [[one.order, one.h2d_copies] for one in made] == named["as configured, rank 0"]["points"]
     fit = named["as configured: +25 with each capture"]
     assert [made[0].order, made[-1].order] == [x for x, _ in fit["points"]]
-    assert 25 * (made[-1].order - made[0].order) == pytest.approx(fit["points"][1][1] - fit["points"][0][1])
+    assert 25 * (made[-1].order - made[0].order) == pytest.approx(
+        fit["points"][1][1] - fit["points"][0][1]
+    )
     assert "ms" == times["unit"]
     assert "round" == share["x"]
     one = made[0]

@@ -292,7 +292,7 @@ def _settings(found: Reproduction, command: str) -> str:
     pairs = {
         "command": command,
         "model": settings.model or f"made up, {settings.collectives} collectives a graph",
-        "graphs": settings.graph_mode,
+        "graphs": settings.graph_mode or "as this vLLM has them",
         "rounds": str(settings.rounds),
         "batch sizes": ", ".join(map(str, settings.shapes)),
         "NPUs, one a rank": ", ".join(map(str, settings.devices)),
