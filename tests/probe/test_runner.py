@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from capture_canary import spawn
 from capture_canary.identity import pid_namespace, start_time
 from capture_canary.probe import children, runner
 from capture_canary.probe.cancel import Cancel
@@ -206,6 +207,16 @@ def test_no_process_survives(script: str, monkeypatch: pytest.MonkeyPatch):
     assert outcome.failure is None
     assert [] == outcome.leftover
     assert [[]] == [children.strays(mark) for mark in marks]
+
+
+def test_what_others_started_keeps_its_exit_code():
+    probe = spawn.start(["sleep", "60"], start_new_session=True)
+    helper = spawn.start(["sh", "-c", "exit 7"])
+    os.waitid(os.P_PID, helper.pid, os.WEXITED | os.WNOWAIT)  # ended, and not yet waited for
+
+    assert [] == children.sweep(probe, "no mark")
+
+    assert helper.wait() == 7
 
 
 def test_nothing_else_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,7 @@
 
 A child that calls setsid or forks twice escapes its group, never its environment: the probe's mark in it finds strays.
 Orphans come to this process, the nearest subreaper; those that died on their own carry no mark any more, so every
-zombie that came to this process meanwhile is reaped.
+zombie that came to this process meanwhile, and that it did not start itself, is reaped.
 """
 
 import contextlib
@@ -14,6 +14,8 @@ import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple
+
+from capture_canary import spawn
 
 MARK = "CAPTURE_CANARY_PROBE"
 _PR_SET_CHILD_SUBREAPER = 36  # <sys/prctl.h>
@@ -89,17 +91,15 @@ def _read(pid: int) -> _Process | None:
 
 
 def _reap_adopted(child: int, start: int) -> None:
-    """Reap zombies that came to us while the child ran; the child itself is its Popen's to reap.
-
-    Whoever starts other processes in this process waits for them before a probe begins, or loses their exit code.
-    """
-    for pid in _all_pids():
-        process = _read(pid)
-        if process is None or pid == child or process.parent != os.getpid():
-            continue
-        if process.zombie and process.start >= start:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+    """Reap zombies that came to us while the child ran; the child itself is its Popen's to reap."""
+    found = (process for pid in _all_pids() if pid != child and (process := _read(pid)))
+    spawn.reap_adopted(
+        [
+            process.pid
+            for process in found
+            if process.zombie and process.parent == os.getpid() and process.start >= start
+        ]
+    )
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

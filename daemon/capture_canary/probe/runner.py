@@ -17,6 +17,7 @@ from typing import IO, Literal, cast
 import msgspec
 
 import capture_canary
+from capture_canary import spawn
 from capture_canary.native import tracer_path
 from capture_canary.probe import children, workfolder
 from capture_canary.probe.cancel import Cancel
@@ -164,7 +165,7 @@ def _start(
     records_read, records_write = os.pipe()
     undo.callback(os.close, records_read)
     try:
-        child = subprocess.Popen(
+        child = spawn.start(
             [*command, str(records_write)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

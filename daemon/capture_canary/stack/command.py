@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from capture_canary import spawn
+
 _REAP_SECONDS = 1.0
 
 
@@ -44,7 +46,7 @@ class Command:
             raise CommandError(f"{self._argv[0]}: pid {self._stuck.pid} of before is still stuck")
         self._stuck = None
         try:
-            process = subprocess.Popen(
+            process = spawn.start(
                 self._argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
