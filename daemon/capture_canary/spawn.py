@@ -16,7 +16,7 @@ _started: "weakref.WeakSet[subprocess.Popen[bytes]]" = weakref.WeakSet()
 def start(argv: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
     """Start a process as `subprocess.Popen` does."""
     with _lock:
-        process = subprocess.Popen(argv, **options)
+        process = subprocess.Popen[bytes](argv, **options)
         _started.add(process)
     return process
 

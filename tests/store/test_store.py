@@ -105,9 +105,17 @@ def test_each_kind_of_evidence_has_its_own_verdict(store: Store) -> None:
 
 def test_a_stack_that_left_is_closed_and_may_come_back(store: Store) -> None:
     store.add_probe(make_report("degraded"), at=NOW, stack="old")
-    store.retire("old", at=NOW + 1, reason="no container has it any more")
-    assert store.open_degradations() == []
-    assert store.present() == []
+    store.add_probe(make_report("degraded"), at=NOW, stack="old", evidence="trace")
+    store.add_probe(make_report("degraded"), at=NOW, stack="new")
+    store.retire("probe", keep={"new"}, emulated=True, at=NOW + 1, reason="another stack")
+    assert {(one.stack, one.evidence) for one in store.open_degradations()} == {
+        ("new", "probe"),
+        ("old", "trace"),
+    }
+    store.retire("trace", keep=(), emulated=False, at=NOW + 1, reason="of a real node")
+    assert len(store.present()) == 2
+    store.retire("trace", keep=(), emulated=True, at=NOW + 1, reason="no process has it any more")
+    assert [one.stack for one in store.present()] == ["new"]
     assert store.changes()[0].retired
     store.add_probe(make_report("degraded"), at=NOW + 2, stack="old")
     back = store.open_verdict("old")
@@ -182,7 +190,7 @@ def test_odd_text_is_kept_as_text(store: Store) -> None:
     assert probe.reason.startswith("?<script>'; DROP TABLE probes;--")
     assert len(probe.reason) <= 2000
     assert len(store.stacks()) == len(store.skips()) == len(store.events()) == 1
-    store.retire(hostile, at=NOW, reason=hostile)
+    store.retire("probe", keep=(), emulated=probe.emulated, at=NOW, reason=hostile)
     assert store.present() == []
 
 

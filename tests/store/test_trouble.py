@@ -64,7 +64,7 @@ def use_all(store: Store) -> None:
     store.skips()
     store.stacks()
     store.events()
-    store.retire("abc", at=NOW + 104, reason="left")
+    store.retire("probe", keep={"new"}, emulated=True, at=NOW + 104, reason="left")
     store.maintain(now=NOW + 105)
     assert [one.verdict for one in store.present() if one.stack == "new"] == ["healthy"]
     assert store.load("key", str) == "value"

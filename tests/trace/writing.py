@@ -1,6 +1,7 @@
 """Writes trace files as the tracer does, and as it would never."""
 
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ from capture_canary.trace.layout import BYTE_ORDER, LAYOUTS, MAGIC, RecordKind
 LAYOUT = LAYOUTS[1, "<"]
 
 
-def header(process: ProcessIdentity, **changes: Any) -> bytes:
+def header(
+    process: ProcessIdentity, *, libraries: Sequence[tuple[str, str]] = (), **changes: Any
+) -> bytes:
+    """The header of a process that called these libraries of CANN (package and version)."""
     fields = {
         "magic": MAGIC,
         "byte_order": BYTE_ORDER,
@@ -30,6 +34,12 @@ def header(process: ProcessIdentity, **changes: Any) -> bytes:
         "hccl_started_ns": 5,
     }
     blank = LAYOUT.head.pack(*(fields | changes).values()).ljust(LAYOUT.header_bytes, b"\0")
+    called = b"".join(
+        LAYOUT.library.pack(name.encode(), version.encode(), f"/cann/lib{name}.so".encode())
+        for name, version in libraries
+    )
+    at = LAYOUT.libraries_at
+    blank = blank[:at] + called + blank[at + len(called) :]
     checksum = zlib.crc32(blank).to_bytes(4, "little")
     at = LAYOUT.checksum_at
     return blank[:at] + checksum + blank[at + 4 :]

@@ -36,6 +36,7 @@ from capture_canary.service.prober import Prober
 from capture_canary.service.remembered import ScheduleMemory, restore
 from capture_canary.service.servers import ServerWatch
 from capture_canary.service.settings import plan_of, probes
+from capture_canary.service.stacks import StackWatch
 from capture_canary.service.traces import TraceWatch
 from capture_canary.stack.cann import read_stack
 from capture_canary.store import Limits, Store
@@ -122,6 +123,7 @@ def build(file: ConfigFile, web: Followed) -> tuple[Daemon, Server]:
     watchers: list[Watcher] = [
         TraceWatch(folder, board, store),
         ServerWatch(config, folder, board),
+        StackWatch(board, store),
     ]
     if config.logs:
         watchers.append(LogWatch(config.logs, board))

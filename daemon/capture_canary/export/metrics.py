@@ -80,12 +80,15 @@ def _verdicts(state: State) -> Metric:
         "evidence",
         "verdict",
     )
-    for evidence in state.sources:
-        report = state.reports.get(evidence)
-        stack = stack_id(report.stack if report else state.stack)
-        found = report.verdict if report else "unknown"
+    to_come = [
+        (evidence, state.stack, "unknown")
+        for evidence in state.sources
+        if evidence not in state.reports
+    ]
+    judged = [(evidence, report.stack, report.verdict) for evidence, report in state.judged]
+    for evidence, stack, found in [*judged, *to_come]:
         for name in get_args(VerdictName):
-            family.add_metric([stack, evidence, name], float(name == found))
+            family.add_metric([stack_id(stack), evidence, name], float(name == found))
     return family
 
 
@@ -97,7 +100,7 @@ def _causes(state: State) -> Metric:
         "evidence",
         "cause",
     )
-    for evidence, report in state.reports.items():
+    for evidence, report in state.judged:
         if report.cause is not None:
             family.add_metric([stack_id(report.stack), evidence, report.cause], 1.0)
     return family
@@ -131,7 +134,7 @@ def _growths(state: State) -> Iterator[Metric]:
     )
     first = _gauge("rtmemcpy_first", f"H2D copies in the first capture judged, {worst}", *labels)
     last = _gauge("rtmemcpy_last", f"H2D copies in the last capture judged, {worst}", *labels)
-    for evidence, report in state.reports.items():
+    for evidence, report in state.judged:
         for arm in dict.fromkeys(series.arm for series in report.series):
             values = [stack_id(report.stack), arm, evidence]
             found = growth.worst(report.series, arm=arm)
@@ -297,16 +300,17 @@ def _add(
 
 def _stacks(state: State) -> list[Stack]:
     serving = [servers[0].stack for servers in _serving(state).values()]
-    return [*(report.stack for report in state.reports.values()), *serving]
+    return [*(report.stack for _, report in state.judged), *serving]
 
 
 def _by_stack(state: State) -> dict[str, Report]:
     """The report that speaks for each stack: of two, the one by the better evidence."""
     order: tuple[Evidence, ...] = ("log", "trace", "probe")
     return {
-        stack_id(state.reports[evidence].stack): state.reports[evidence]
-        for evidence in order
-        if evidence in state.reports
+        stack_id(report.stack): report
+        for wanted in order
+        for evidence, report in state.judged
+        if evidence == wanted
     }
 
 

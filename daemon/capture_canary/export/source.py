@@ -59,10 +59,10 @@ def standings(view: View, present: Sequence[Change]) -> list[Standing]:
     since: dict[tuple[str, Evidence, VerdictName], float] = {
         (one.stack, one.evidence, one.verdict): one.since for one in present
     }
-    found = [
-        _of(report, evidence, since) if report else _to_come(view, evidence)
-        for evidence in view.state.sources
-        for report in [view.state.reports.get(evidence)]
+    state = view.state
+    found = [_of(report, evidence, since) for evidence, report in state.judged]
+    found += [
+        _to_come(view, evidence) for evidence in state.sources if evidence not in state.reports
     ]
     return sorted(found, key=lambda one: (not one.measured, _RANKS.index(one.verdict)))
 

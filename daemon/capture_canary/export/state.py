@@ -45,7 +45,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ("probe",)
     """Where verdicts are to come from: each is `unknown` until the first has come."""
     reports: dict[Evidence, Report] = {}
-    """The last of each."""
+    """The last of each; of traced servers with several stacks, the worst."""
+    further: tuple[Report, ...] = ()
+    """Of traced servers: the report of each other stack on this node."""
     settled: dict[Evidence, Settled] = {}
     """What alerts go by."""
     servers: Servers = Servers()
@@ -66,6 +68,16 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         """The kinds of evidence to speak of: those to come and those that came."""
         came: tuple[Evidence, ...] = tuple(self.reports)
         return list(dict.fromkeys(self.evidence + came))
+
+    @property
+    def judged(self) -> list[tuple[Evidence, Report]]:
+        """Every report that a verdict in force rests on: one for each stack and kind of evidence."""
+        return [*self.reports.items(), *(("trace", report) for report in self.further)]
+
+    def without_traces(self) -> "State":
+        """Return the state once no traced server is left."""
+        reports = {kind: report for kind, report in self.reports.items() if kind != "trace"}
+        return msgspec.structs.replace(self, reports=reports, further=())
 
     def after(
         self,

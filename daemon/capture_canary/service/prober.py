@@ -222,7 +222,13 @@ class Prober:
         now = time.time()
         stack = stack_id(report.stack)
         self._store.add_probe(report, at=now, stack=stack, took=took)
-        self._store.note_stacks({stack: report.stack}, at=now)
+        self._store.retire(
+            "probe",
+            keep={stack},
+            emulated=report.emulated,
+            at=now,
+            reason="probes here run another stack now",
+        )
         self._board.state(
             lambda state: msgspec.structs.replace(
                 state.after(

@@ -3,8 +3,12 @@
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from capture_canary.export.state import State
 from capture_canary.logging import get_logger
 from capture_canary.model import Capture, Report, Stack, VerdictName
 from capture_canary.service.board import Board
@@ -18,6 +22,8 @@ from capture_canary.trend.report import report_of
 
 EVERY = 2.0
 """Seconds between two looks: a load takes minutes, a look some system calls a file."""
+MAX_FURTHER = 2
+"""Stacks beside the worst that are exported: a node runs one or two, and has 150 series."""
 _SAID = 256
 """Stacks and modes whose last verdict is remembered."""
 _WORST: tuple[VerdictName, ...] = ("degraded", "unknown", "mitigated", "healthy")
@@ -34,6 +40,8 @@ class TraceWatch:
         self._next = 0.0
         self._overfull = False
         self._stack_then: Stack | None = None
+        self._then: set[Path] = set()
+        """Traces that said how it was, at the last look."""
         self._said: dict[tuple[str, str | None], tuple[VerdictName, str | None]] = {}
         self._log: Any = get_logger("trace")
 
@@ -46,17 +54,24 @@ class TraceWatch:
         if self._folder.left_out and not self._overfull:
             self._log.warning("traces_left_out", files=self._folder.left_out, followed=MAX_FILES)
         self._overfull = self._folder.left_out > 0
-        if not new and stack is self._stack_then:
+        current = self._folder.current()
+        now = {process.file.path for process in current}
+        if not new and stack is self._stack_then and now == self._then:
             return
-        self._stack_then = stack
-        reports = [self._judge(group) for group in self._groups()]
+        left = self._then - now
+        self._stack_then, self._then = stack, now
+        reports = [self._judge(group) for group in self._groups(current)]
         if reports:
             self._publish(reports, new)
+        else:
+            self._board.state(State.without_traces)
+        if left:
+            self._retire(reports)
 
-    def _groups(self) -> list[list[TracedProcess]]:
+    def _groups(self, current: list[TracedProcess]) -> list[list[TracedProcess]]:
         """The processes by what they run: stack and mode."""
         groups: defaultdict[tuple[str, str | None], list[TracedProcess]] = defaultdict(list)
-        for process in self._folder.current():
+        for process in current:
             groups[stack_id(self._stack(process)), process.mode].append(process)
         return list(groups.values())
 
@@ -110,9 +125,28 @@ class TraceWatch:
                 self._said[place] = said
                 self._store.add_probe(report, at=now, stack=name, evidence="trace")
                 self._log.info("trace_judged", **evidence(report))
-        worst = min(reports, key=lambda report: _WORST.index(report.verdict))
+        worst: dict[str, Report] = {}
+        for report in sorted(reports, key=lambda report: _WORST.index(report.verdict)):
+            worst.setdefault(stack_id(report.stack), report)
+        first, *others = worst.values()
         self._board.state(
-            lambda state: state.after(worst, evidence="trace", ended=now, captures=new)
+            lambda state: msgspec.structs.replace(
+                state.after(first, evidence="trace", ended=now, captures=new),
+                further=tuple(others[:MAX_FURTHER]),
+            )
+        )
+
+    def _retire(self, reports: list[Report]) -> None:
+        """Close the history of stacks that no traced process has any more."""
+        keep = {stack_id(report.stack) for report in reports}
+        # One that comes back is told again.
+        self._said = {place: said for place, said in self._said.items() if place[0] in keep}
+        self._store.retire(
+            "trace",
+            keep=keep,
+            emulated=self._board.view.state.emulated,
+            at=time.time(),
+            reason="no traced process runs it any more",
         )
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,9 +82,21 @@ class Store:
         """Remember what runs here, by stack hash, when it differs from before."""
         self._write(lambda db: writes.stacks(db, stacks, at=at))
 
-    def retire(self, stack: str, *, at: float, reason: str) -> None:
-        """Close what is in force for a stack that left the node."""
-        self._write(lambda db: writes.retire(db, stack, at=at, reason=reason))
+    def retire(
+        self,
+        evidence: Evidence,
+        *,
+        keep: Collection[str],
+        emulated: bool,
+        at: float,
+        reason: str,
+    ) -> None:
+        """Close what one kind of evidence has in force for stacks other than those to keep: they left the node."""
+        self._write(
+            lambda db: writes.retire(
+                db, evidence=evidence, keep=keep, emulated=emulated, at=at, reason=reason
+            )
+        )
 
     def save(self, key: str, value: object) -> None:
         """Remember a small value: the last run, the latch, the budget used."""

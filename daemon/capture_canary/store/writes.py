@@ -1,6 +1,7 @@
 """Writing the history: functions of a connection, each one transaction of its caller."""
 
 import sqlite3
+from collections.abc import Collection
 
 from capture_canary.model import Evidence, Report, Stack
 from capture_canary.store import packing, queries, schema
@@ -85,10 +86,19 @@ def _degraded_before(
     return float(last[1]) if last and last[0] == "degraded" else None
 
 
-def retire(connection: sqlite3.Connection, stack: str, *, at: float, reason: str) -> None:
-    """Close what is in force for a stack that left the node."""
+def retire(
+    connection: sqlite3.Connection,
+    *,
+    evidence: Evidence,
+    keep: Collection[str],
+    emulated: bool,
+    at: float,
+    reason: str,
+) -> None:
+    """Close what one kind of evidence has in force for stacks other than those to keep: they left the node."""
+    kept = {text(stack) for stack in keep}
     for last in queries.present(connection):
-        if last.stack == text(stack):
+        if (last.evidence, last.emulated) == (evidence, emulated) and last.stack not in kept:
             _insert(
                 connection,
                 "changes",
@@ -115,11 +125,11 @@ def skip(connection: sqlite3.Connection, reason: str, *, at: float, detail: str)
 
 
 def stacks(connection: sqlite3.Connection, found: dict[str, Stack], *, at: float) -> None:
-    """Keep what runs on the node when it differs from before."""
-    encoded = packing.encode(found).decode()
+    """Keep what runs on the node when other stacks do than before; a name stands for all versions of one."""
     last = connection.execute("SELECT stacks FROM stacks ORDER BY id DESC LIMIT 1").fetchone()
-    if last is None or last[0] != encoded:
-        _insert(connection, "stacks", (at, encoded))
+    before = packing.decode(last[0], dict[str, object]) if last else None
+    if before is None or before.keys() != found.keys():
+        _insert(connection, "stacks", (at, packing.encode(found).decode()))
 
 
 def event(connection: sqlite3.Connection, kind: str, *, at: float, detail: str) -> None:

@@ -174,6 +174,6 @@ def explain(source: Source) -> Explanations:
                 rows=steps(report, evidence),
                 series=[series_facts(one) for one in report.series],
             )
-            for evidence, report in source.view().state.reports.items()
+            for evidence, report in source.view().state.judged
         ],
     )

@@ -20,7 +20,7 @@ def page(source: Source, *, now: float) -> str:
     plots: list[Chart] = []
     body = [part for one in found.explanations for part in _verdict(one)]
     body.append(_gate(found.gate, now))
-    for evidence, report in source.view().state.reports.items():
+    for evidence, report in source.view().state.judged:
         for kind in charts.kinds(report):
             body.append(
                 f"<h2>{words.EVIDENCE[evidence]}: {html.text(kind[0])}, graphs {html.text(kind[1])}</h2>"

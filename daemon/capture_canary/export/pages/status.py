@@ -11,6 +11,7 @@ from capture_canary.model import Cause, VerdictName
 from capture_canary.report import charts, html, words
 from capture_canary.report.charts import Chart
 from capture_canary.report.html import Cell
+from capture_canary.stack.identity import stack_id
 from capture_canary.store import Probe, Skip
 
 _ROWS = 8
@@ -132,7 +133,10 @@ def _figures(one: Standing) -> str:
 
 
 def _curves(source: Source, one: Standing, plots: list[Chart]) -> str:
-    report = source.view().state.reports.get(one.evidence)
+    judged = source.view().state.judged
+    report = next(
+        (r for kind, r in judged if (kind, stack_id(r.stack)) == (one.evidence, one.stack)), None
+    )
     kinds = charts.kinds(report) if report else []
     if report is None or not kinds:
         return ""

@@ -1,0 +1,157 @@
+"""Several stacks on a node, that come and go: each has its verdict, and the history says when it left."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests import builders
+from tests.trace.writing import header, place, record, write
+
+from capture_canary.export.metrics import StateCollector
+from capture_canary.export.source import standings
+from capture_canary.export.state import State
+from capture_canary.model import Fact
+from capture_canary.service.board import Board, View
+from capture_canary.service.stacks import StackWatch
+from capture_canary.service.traces import MAX_FURTHER, TraceWatch
+from capture_canary.stack.identity import stack_id
+from capture_canary.stack.servers import Servers
+from capture_canary.store import Store
+from capture_canary.trace.folder import TraceFolder
+from capture_canary.trace.identity import own_identity
+
+OWN = {"hcomm": Fact(value="9.1.0", source="x"), "soc": Fact(value="a3", source="x")}
+
+
+def name(hcomm: str) -> str:
+    return stack_id({"hcomm": Fact(value=hcomm, source="x"), "soc": OWN["soc"]})
+
+
+class Node:
+    """A node whose traces are written by the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = Store(folder / "state")
+        self.board = Board(
+            View(state=State(version="0", emulated=False, stack=OWN, evidence=("trace",)))
+        )
+        self.traces = TraceFolder(folder)
+        self.watch = TraceWatch(self.traces, self.board, self.store)
+        self.stacks = StackWatch(self.board, self.store)
+
+    def trace(self, hcomm: str, *, copies: int, number: int = 1, mode: bytes = b"AI_CPU") -> Path:
+        """Write the trace of an ended server whose captures make ever more copies."""
+        process = msgspec.structs.replace(own_identity(), start_time=number)
+        data = bytearray(header(process, libraries=[("hcomm", hcomm)], mode=mode))
+        for n in range(1, 5):
+            one = record(n, order=n, copies=9 + n * copies, begin_ns=n * 1000, end_ns=n * 1000 + 9)
+            place(data, n, one)
+        return write(self.folder, data, process)
+
+    def look(self) -> State:
+        self.watch._next = 0.0  # noqa: SLF001  # not in two seconds, but now
+        self.watch.poll()
+        self.stacks.poll()
+        return self.board.view.state
+
+    def exported(self, metric: str) -> dict[str, list[str]]:
+        """Which verdicts hold, by stack."""
+        found: dict[str, list[str]] = {}
+        for family in StateCollector(lambda: self.board.view.state).collect():
+            for sample in family.samples:
+                if sample.name == f"capture_canary_{metric}" and sample.value:
+                    found.setdefault(sample.labels["stack"], []).append(
+                        sample.labels.get("verdict", "")
+                    )
+        return found
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    yield made
+    made.traces.close()
+    made.store.close()
+
+
+def test_each_stack_has_its_verdict(node: Node):
+    node.trace("8.5.0", copies=25)
+    node.trace("9.0.0", copies=0, number=2)
+    node.look()
+
+    found = node.exported("verdict")
+    assert found[name("8.5.0")] == ["degraded"]
+    assert name("9.0.0") in found
+    assert {one.stack for one in standings(node.board.view, node.store.present())} == {*found}
+
+
+def test_stack_that_left_is_gone_from_metrics_and_closed_in_the_history(node: Node):
+    old = node.trace("8.5.0", copies=25)
+    node.trace("9.0.0", copies=25, number=2)
+    node.look()
+    assert {one.stack for one in node.store.open_degradations()} == {name("8.5.0"), name("9.0.0")}
+
+    old.unlink()
+    node.look()
+
+    assert {*node.exported("verdict")} == {name("9.0.0")}
+    assert {one.stack for one in node.store.open_degradations()} == {name("9.0.0")}
+    (gone,) = [one for one in node.store.changes() if one.retired]
+    assert (gone.stack, gone.reason) == (name("8.5.0"), "no traced process runs it any more")
+
+
+def test_without_any_trace_it_is_unknown_again(node: Node):
+    path = node.trace("8.5.0", copies=25)
+    node.look()
+    path.unlink()
+
+    node.look()
+
+    assert node.exported("verdict") == {stack_id(OWN): ["unknown"]}
+    assert node.store.open_degradations() == []
+
+
+def test_one_that_comes_back_is_judged_and_remembered_again(node: Node):
+    for _ in range(2):
+        path = node.trace("8.5.0", copies=25)
+        node.look()
+        path.unlink()
+        node.look()
+
+    retired = [one.retired for one in node.store.changes()]
+    assert retired == [True, False, True, False]
+
+
+def test_ever_new_stacks_make_few_series(node: Node):
+    for number in range(1, 20):
+        node.trace(f"8.5.{number}", copies=25, number=number)
+    state = node.look()
+
+    assert len(state.judged) == 1 + MAX_FURTHER
+    count = sum(len(family.samples) for family in StateCollector(lambda: state).collect())
+    assert count <= 150
+
+
+def test_all_stacks_on_the_node_are_noted_once(node: Node):
+    node.trace("8.5.0", copies=25)
+    node.look()
+    assert node.store.stacks() == []  # servers were not looked for yet
+
+    node.board.state(lambda state: msgspec.structs.replace(state, servers=Servers(looked_at=9)))
+    for _ in range(3):
+        node.look()
+        node.board.state(
+            lambda state: state.after(builders.make_report(stack=OWN), evidence="probe", ended=1.0)
+        )
+    (noted,) = node.store.stacks()
+    assert {*noted.stacks} == {stack_id(OWN), name("8.5.0")}
+
+
+def test_worst_mode_of_a_stack_is_its_verdict(node: Node):
+    node.trace("8.5.0", copies=0, mode=b"AIV")
+    node.trace("8.5.0", copies=25, number=2)
+    node.look()
+
+    assert node.exported("verdict") == {name("8.5.0"): ["degraded"]}
