@@ -41,11 +41,19 @@ class Node:
         self.watch = TraceWatch(self.traces, self.board, self.store)
         self.stacks = StackWatch(self.board, self.store)
 
-    def trace(self, hcomm: str, *, copies: int, number: int = 1, mode: bytes = b"AI_CPU") -> Path:
+    def trace(
+        self,
+        hcomm: str,
+        *,
+        copies: int,
+        number: int = 1,
+        mode: bytes = b"AI_CPU",
+        captures: int = 4,
+    ) -> Path:
         """Write the trace of an ended server whose captures make ever more copies."""
         process = msgspec.structs.replace(own_identity(), start_time=number)
         data = bytearray(header(process, libraries=[("hcomm", hcomm)], mode=mode))
-        for n in range(1, 5):
+        for n in range(1, captures + 1):
             one = record(n, order=n, copies=9 + n * copies, begin_ns=n * 1000, end_ns=n * 1000 + 9)
             place(data, n, one)
         return write(self.folder, data, process)
@@ -84,6 +92,7 @@ def test_each_stack_has_its_verdict(node: Node):
     found = node.exported("verdict")
     assert found[name("8.5.0")] == ["degraded"]
     assert name("9.0.0") in found
+    assert node.exported("verdict_settled_info")[name("8.5.0")] == ["degraded"]
     assert {one.stack for one in standings(node.board.view, node.store.present())} == {*found}
 
 
@@ -110,6 +119,7 @@ def test_without_any_trace_it_is_unknown_again(node: Node):
     node.look()
 
     assert node.exported("verdict") == {stack_id(OWN): ["unknown"]}
+    assert node.exported("verdict_settled_info") == {}
     assert node.store.open_degradations() == []
 
 
@@ -122,6 +132,23 @@ def test_one_that_comes_back_is_judged_and_remembered_again(node: Node):
 
     retired = [one.retired for one in node.store.changes()]
     assert retired == [True, False, True, False]
+
+
+def test_odd_load_of_one_stack_clears_no_alert_of_another(node: Node):
+    """What is settled belongs to its stack, whichever of them is the worst at the moment."""
+    first = node.trace("8.5.0", copies=25)
+    node.look()
+    node.trace("9.0.0", copies=25, number=2)
+    node.look()
+    first.unlink()
+    node.trace("8.5.0", copies=25, captures=1, number=3)  # begun again: not enough to judge
+    node.look()
+
+    assert node.exported("verdict")[name("8.5.0")] == ["unknown"]
+    assert node.exported("verdict_settled_info") == {
+        name("8.5.0"): ["degraded"],
+        name("9.0.0"): ["degraded"],
+    }
 
 
 def test_ever_new_stacks_make_few_series(node: Node):

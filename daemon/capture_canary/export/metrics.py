@@ -18,6 +18,7 @@ from capture_canary.stack.exposure import exposure, mitigates
 from capture_canary.stack.identity import PARTS, stack_id
 from capture_canary.stack.servers import Server
 from capture_canary.trend import growth
+from capture_canary.trend.settle import Settled
 
 PREFIX = "capture_canary_"
 MAX_REASONS = 20
@@ -115,7 +116,8 @@ def _settled(state: State) -> Metric:
         "verdict",
         "cause",
     )
-    for evidence, settled in state.settled.items():
+    further: list[tuple[Evidence, Settled]] = [("trace", one) for one in state.settled_further]
+    for evidence, settled in [*state.settled.items(), *further]:
         labels = [settled.stack, evidence, settled.verdict, settled.cause or ""]
         family.add_metric(labels, 1.0)
     return family

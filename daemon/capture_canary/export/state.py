@@ -50,6 +50,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Of traced servers: the report of each other stack on this node."""
     settled: dict[Evidence, Settled] = {}
     """What alerts go by."""
+    settled_further: tuple[Settled, ...] = ()
+    """The same of the further stacks."""
     servers: Servers = Servers()
     """What serves on this node."""
     about_servers: bool | None = None
@@ -77,7 +79,29 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def without_traces(self) -> "State":
         """Return the state once no traced server is left."""
         reports = {kind: report for kind, report in self.reports.items() if kind != "trace"}
-        return msgspec.structs.replace(self, reports=reports, further=())
+        settled = {kind: one for kind, one in self.settled.items() if kind != "trace"}
+        return msgspec.structs.replace(
+            self, reports=reports, settled=settled, further=(), settled_further=()
+        )
+
+    def after_traces(
+        self, reports: Sequence[Report], *, ended: float, captures: Sequence[Capture]
+    ) -> "State":
+        """Return the state once traced servers were judged: one report for each stack, the worst first."""
+        before = (self.settled.get("trace"), *self.settled_further)
+        known = {one.stack: one for one in before if one}
+        first, *others = (
+            settle(known.get(stack), report, stack=stack, evidence="trace")
+            for report in reports
+            for stack in [stack_id(report.stack)]
+        )
+        after = self.after(reports[0], evidence="trace", ended=ended, captures=captures)
+        return msgspec.structs.replace(
+            after,
+            further=tuple(reports[1:]),
+            settled={**after.settled, "trace": first},
+            settled_further=tuple(others),
+        )
 
     def after(
         self,

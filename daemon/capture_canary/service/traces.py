@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from capture_canary.export.state import State
 from capture_canary.logging import get_logger
 from capture_canary.model import Capture, Report, Stack, VerdictName
@@ -128,13 +126,8 @@ class TraceWatch:
         worst: dict[str, Report] = {}
         for report in sorted(reports, key=lambda report: _WORST.index(report.verdict)):
             worst.setdefault(stack_id(report.stack), report)
-        first, *others = worst.values()
-        self._board.state(
-            lambda state: msgspec.structs.replace(
-                state.after(first, evidence="trace", ended=now, captures=new),
-                further=tuple(others[:MAX_FURTHER]),
-            )
-        )
+        shown = list(worst.values())[: 1 + MAX_FURTHER]
+        self._board.state(lambda state: state.after_traces(shown, ended=now, captures=new))
 
     def _retire(self, reports: list[Report]) -> None:
         """Close the history of stacks that no traced process has any more."""
