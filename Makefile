@@ -6,7 +6,11 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
+<<<<<<< HEAD
 .PHONY: run probe test test-real test-long lint format docs bench bench-statistics clean
+=======
+.PHONY: run probe test test-real lint format docs bench bench-statistics lock clean
+>>>>>>> d2e0fbc (Add the injector: our package in a server's own image, without its gigabytes)
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -43,6 +47,13 @@ bench: $(VENV)/test ## every figure of the README
 
 bench-statistics: $(VENV)/test ## every figure of docs/statistics.md: half an hour
 	$(BIN)/python -m bench.statistics
+
+lock: $(VENV)/python ## the locked dependencies of images, anew
+	$(BIN)/python -m pip install --quiet uv
+	head -2 images/requirements.txt > build/lock.txt
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --upgrade --python-version 3.10 \
+	  --python-platform x86_64-manylinux2014 pyproject.toml >> build/lock.txt
+	mv build/lock.txt images/requirements.txt
 
 clean:
 	rm -rf $(VENV) build
