@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import socket
+import subprocess
 import tarfile
 import time
 from datetime import timedelta
@@ -13,7 +14,7 @@ from tests import builders
 
 from capture_canary import cli
 from capture_canary.bundle.archive import Archive
-from capture_canary.bundle.plogs import newest, plogs
+from capture_canary.bundle.plogs import MAX_FILES, newest, plogs
 from capture_canary.store import Store
 
 ADDRESS, SECRET = "10.11.12.13", "hf_abcdefghijklmnop"
@@ -162,6 +163,35 @@ def test_the_window_of_a_plog():
     assert newest("x:2026-99-99-99:99:99.1\n", timedelta(hours=1)) == "x:2026-99-99-99:99:99.1\n"
 
 
+def test_a_servers_plogs_are_under_its_pid(node):
+    server = subprocess.Popen(
+        ["VLLM::Worker_TP0", "60"],
+        executable="/bin/sleep",
+        env={"PATH": "/bin"},  # a title
+    )
+    try:
+        pid = server.pid
+        log = node / f"ascend/log/run/plog/plog-{pid}_20261129.log"
+        log.write_text(plog("23:00:00", text="the server's"))
+        files = make(node)
+    finally:
+        server.kill()
+        server.wait()
+    assert b"the server's" in files[f"plog/pid-{pid}/run/plog-{pid}_20261129.log"]
+    assert [name for name in files if name.startswith("plog/here/")] == [
+        "plog/here/run/plog-7_20261129.log"
+    ]
+
+
+def test_the_newest_plogs_come_first(tmp_path):
+    folder = tmp_path / "home/ascend/log/run/plog"
+    folder.mkdir(parents=True)
+    for number in range(MAX_FILES + 40):
+        (folder / f"plog-{number}_{1000 - number}.log").write_text("x")
+    found = [name for name, _ in plogs(tmp_path, ["/home"], lambda _: True, timedelta(hours=1))]
+    assert found == [f"run/plog-{n}_{1000 - n}.log" for n in range(MAX_FILES)]
+
+
 def test_plogs_are_found_by_pid_and_never_out_of_the_root(tmp_path):
     folder = tmp_path / "root/home/ascend/log/debug/plog"
     folder.mkdir(parents=True)
@@ -171,11 +201,11 @@ def test_plogs_are_found_by_pid_and_never_out_of_the_root(tmp_path):
     (folder / "plog-9_1.log").symlink_to(tmp_path / "secret")
     os.mkfifo(folder / "plog-10_1.log")
 
-    def found(pids):
-        return dict(plogs(tmp_path / "root", ["/home", "/none"], pids, timedelta(hours=1)))
+    def found(wanted):
+        return dict(plogs(tmp_path / "root", ["/home", "/none"], wanted, timedelta(hours=1)))
 
-    assert set(found({7})) == {"debug/plog-7_1.log"}
-    every = found(None)
+    assert set(found(lambda pid: pid == 7)) == {"debug/plog-7_1.log"}
+    every = found(lambda _: True)
     assert set(every) == {f"debug/plog-{n}_1.log" for n in ("7", "pid_8", "9", "10")}
     assert "the host's" not in "".join(every.values())
     assert "could not be read" in every["debug/plog-10_1.log"]

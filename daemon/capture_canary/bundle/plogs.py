@@ -1,7 +1,7 @@
-"""CANN's own logs of the serving processes: the last of them, by the PID in their names."""
+"""CANN's own logs: `~/ascend/log/{run,debug}/plog/plog-PID_TIME.log`, the PID as the process numbers itself."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,14 +18,14 @@ _TIME = re.compile(r":(\d{4}-\d{2}-\d{2}-\d{2}:\d{2}:\d{2})\.")
 
 
 def plogs(
-    root: Path, homes: list[str], pids: set[int] | None, window: timedelta
+    root: Path, homes: list[str], wanted: Callable[[int], bool], window: timedelta
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each plog of some processes, the lines of the newest `window` only.
+    """Yield name and text of the newest plogs of some processes, the lines of the newest `window` only.
 
     Args:
         root: where paths begin, `/proc/PID/root` for another container's.
         homes: home folders to look in.
-        pids: as the processes number themselves; None: all.
+        wanted: whose, by the PID in a file's name.
         window: back from a file's own last line.
     """
     found = 0
@@ -35,12 +35,13 @@ def plogs(
                 names = inside.list(folder)
             except OSError:
                 continue
-            for name in reversed(names):
-                match = _NAME.fullmatch(name)
-                if match and (pids is None or int(match[1]) in pids) and found < MAX_FILES:
+            matches = [match for match in map(_NAME.fullmatch, names) if match]
+            ours = [match for match in matches if wanted(int(match[1]))]
+            for match in sorted(ours, key=lambda match: int(match[2]), reverse=True):
+                if found < MAX_FILES:
                     found += 1
                     kind = folder.split("/")[-2]
-                    yield f"{kind}/{name}", _last(inside, f"{folder}/{name}", window)
+                    yield f"{kind}/{match[0]}", _last(inside, f"{folder}/{match[0]}", window)
 
 
 def _last(root: Root, path: str, window: timedelta) -> str:

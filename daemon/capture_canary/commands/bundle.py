@@ -28,9 +28,13 @@ from capture_canary.stack import npu_smi
 from capture_canary.stack.command import Command, CommandError
 from capture_canary.stack.environ import of_pairs
 from capture_canary.stack.inside import Root
+from capture_canary.stack.patience import Patience
+from capture_canary.stack.proc import ProcessFolder
 from capture_canary.store import Probe, files, queries
 
 MAX_PROBES = 20
+PATIENCE = 5.0
+"""Seconds that reading one process's plogs may hang."""
 HOMES = ["/root", "/home/HwHiAiUser"]
 DRIVER = (
     "/usr/local/Ascend/driver/version.info",
@@ -144,17 +148,28 @@ def _files(archive: Archive, log: Path | None) -> None:
 
 
 def _plogs(found: Findings, base: Mapping[str, str], window: timedelta, archive: Archive) -> None:
-    """Of each container with servers once, and of ourselves."""
-    roots: dict[object, Path] = {None: Path("/")}
-    for server in found.node.servers.servers:
-        if server.container:
-            roots.setdefault(server.container.id, Path(f"/proc/{server.pid}/root"))
-    count = 0
-    for number, root in enumerate(roots.values()):
-        homes = [*HOMES, base["HOME"]] if number == 0 and base.get("HOME") else HOMES
+    """Of each serving process by its PID, and of whatever else ran in our own container or on this host."""
+    homes = list(dict.fromkeys([*HOMES, base.get("HOME") or HOMES[0]]))
+    given: set[int] = set()
+
+    def of_server(pid: int) -> list[tuple[str, str]]:
+        folder = ProcessFolder("/proc", pid)
         with suppress(OSError):
-            for name, text in plogs(root, list(dict.fromkeys(homes)), None, window):
-                count += 1
-                archive.add(f"plog/{number}/{name}", text)
-    if not count:
+            inner, root = folder.inner_pid(), Path(folder.path, "root")
+            if root.samefile("/"):
+                given.add(inner)
+            return list(plogs(root, homes, lambda one: one == inner, window))
+        return []
+
+    # A container's file system need not answer.
+    pids = [server.pid for server in found.node.servers.servers]
+    logs, hung = Patience[int](PATIENCE).each(pids, of_server)
+    texts = {f"plog/pid-{pid}/{name}": text for pid in logs for name, text in logs[pid]}
+    ours = plogs(Path("/"), homes, lambda one: one not in given, window)
+    texts |= {f"plog/here/{name}": text for name, text in ours}
+    for name, text in texts.items():
+        archive.add(name, text)
+    if not texts:
         archive.missing["plog"] = "no plog was found in any ~/ascend/log that may be read"
+    for pid in hung:
+        archive.missing[f"plog/pid-{pid}"] = f"a look at its files hangs for {PATIENCE:g} s"
