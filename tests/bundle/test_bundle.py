@@ -165,9 +165,9 @@ def test_the_window_of_a_plog():
 
 def test_a_servers_plogs_are_under_its_pid(node):
     server = subprocess.Popen(
-        ["VLLM::Worker_TP0", "60"],
+        ["VLLM::Worker_TP0", "60"],  # noqa: S607  # a title, as vLLM sets one
         executable="/bin/sleep",
-        env={"PATH": "/bin"},  # a title
+        env={"PATH": "/bin"},
     )
     try:
         pid = server.pid
