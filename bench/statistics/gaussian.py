@@ -152,14 +152,14 @@ def _student(y: Floats, slopes: Grid) -> Floats:
     each = np.empty((len(slopes), *w.shape))
     for index, b in enumerate(slopes):
         for m in range(1, w.shape[1] + 1):
-            flat = _log_moment(np.zeros(1), m)
+            flat = log_moment(np.zeros(1), m)
             each[index, :, m - 1] = (
-                _log_moment(b * cosine[:, m - 1], m) - flat - b * b * size[m - 1] / 2
+                log_moment(b * cosine[:, m - 1], m) - flat - b * b * size[m - 1] / 2
             )
     return np.asarray(scipy.special.logsumexp(each, axis=0) - math.log(len(slopes)))
 
 
-def _log_moment(c: Floats, m: int) -> Floats:
+def log_moment(c: Floats, m: int) -> Floats:
     """Return log of the integral of v^(m-1) exp(-v²/2 + cv) over v > 0: I(m+1) = c I(m) + (m-1) I(m-1)."""
     total = c * c / 2 + math.log(2 * math.pi) / 2 + scipy.special.log_ndtr(c)
     ratio = np.maximum(c + np.exp(-total), 1e-12)

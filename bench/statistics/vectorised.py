@@ -19,20 +19,32 @@ def evidence(
     runs, count = values.shape
     logs = np.zeros((count, len(slopes), runs), np.float32)
     statistic = np.zeros((runs, count), np.float32)
-    tables = [[np.array(ranks.made(k + 1, s), np.float32) for k in range(count)] for s in slopes]
+    tables = [_tables(slope, count) for slope in slopes]
     for now in range(count):
         place = np.zeros(runs, np.int32)
         logs[now] = logs[0] if now else -np.log(len(slopes))
-        best = logs[now].max(0)
+        best = _together(logs[now])
         for jump in range(now - 1, -1, -1):
             place += values[:, jump] < values[:, now]
             if steps or jump == 0:
                 for index, table in enumerate(tables):
-                    logs[jump, index] += table[now - jump][place]
-                paid = logs[jump].max(0)
+                    if now - jump < len(table):
+                        logs[jump, index] += table[now - jump][place]
+                paid = _together(logs[jump])
                 best = np.minimum(best, paid) if steps else paid
         statistic[:, now] = best
     return statistic
+
+
+def _together(logs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    best = logs.max(0)
+    return np.asarray(best + np.log(np.exp(logs - best).sum(0)), np.float32)
+
+
+def _tables(slope: float, count: int) -> list[npt.NDArray[np.float32]]:
+    table = ranks.payoffs(slope)
+    table.reach(count)
+    return [np.array(row, np.float32) for row in table[:count]]
 
 
 def judged(

@@ -14,6 +14,7 @@ from capture_canary.model import (
     TimeTest,
 )
 from capture_canary.trend import slope
+from capture_canary.trend.ranks import SLOPES
 from capture_canary.trend.sequential import MAX_VALUES, Evidence
 from capture_canary.trend.units import Unit, Units
 
@@ -26,6 +27,8 @@ WORTH = 2.0
 MEMORY = 0.25
 """Share of the last unit that is taken off each: what then remains of AR(1) noise (rho 0.6) wanders no further than
 independent noise would."""
+FLAT_SLOPES = SLOPES[::2]
+"""Slopes betted on for "flat": every other one, since nobody is alerted by it, and bets take time."""
 EMPIRICAL_BOUND = 3.6e-3
 """False alarms a series, at most, by our own corpus (95 %); bench/statistics makes it, docs/statistics.md shows it."""
 _CORRELATED = 0.4
@@ -55,7 +58,7 @@ class SeriesTest:
         self._worth = worth_seconds
         self._alpha, self._beta = alpha, beta
         self._bounds = (math.log(1 / alpha), math.log(1 / beta))
-        self._rises, self._lags = Evidence(), Evidence()
+        self._rises, self._lags = Evidence(), Evidence(slopes=FLAT_SLOPES)
         self._last: Unit | None = None
         self._found: TimeDecision = "open"
 
@@ -74,12 +77,14 @@ class SeriesTest:
         seconds, at = (
             new - MEMORY * old for new, old in ((unit.seconds, last.seconds), (unit.at, last.at))
         )
-        worth = WORTH * self.floor if self._worth is None else self._worth
         self._rises.add(seconds - self.floor * at)
-        self._lags.add(worth * at - seconds)
-        if self._found != "grows" and self._rises.statistic >= self._bounds[0]:
+        if self._found != "grows" and self._rises.passes(self._bounds[0]):
             self._found = "grows"
-        elif self._found == "open" and self._lags.statistic >= self._bounds[1]:
+        if self._found != "open":
+            return
+        worth = WORTH * self.floor if self._worth is None else self._worth
+        self._lags.add(worth * at - seconds)
+        if self._lags.passes(self._bounds[1]):
             self._found = "flat"
 
     @property
