@@ -24,6 +24,7 @@ def header(**changes: Any) -> Header:
         python="/usr/bin/python3",
         collectives=K,
         rounds=3,
+        graph_mode="FULL",
         shapes=SIZES,
         kinds=VLLM_KINDS,
         arms=("as_configured", "aiv"),
