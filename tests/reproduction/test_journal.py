@@ -153,7 +153,7 @@ HOSTILE = [
     b'{"type":"ended","failure":5,"at":1}',
     changed("rank", 2),
     changed("rank", -1),
-    changed("series", 1),
+    changed("series", 9),
     changed("capture.round", 3),
     changed("capture.order", -1),
     changed("capture.order", 10**400),

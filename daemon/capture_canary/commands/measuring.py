@@ -1,12 +1,14 @@
 """What the commands that measure have in common: on which CANN, with which Python, what vLLM captures, how they end."""
 
 import argparse
+import contextlib
 import importlib.util
 import math
 import os
 import re
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -14,8 +16,10 @@ from typing import NoReturn
 from rich.console import Console
 
 from capture_canary import emulate, environments
+from capture_canary.config import Config, ConfigError, find_config, load
 from capture_canary.emulate import EmulationError
 from capture_canary.exits import USAGE
+from capture_canary.lock import acquire
 from capture_canary.model import Report
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.settings import ProbeSettings
@@ -97,6 +101,37 @@ def stack(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
 def emulated(args: argparse.Namespace) -> bool:
     """Return whether all this is on the emulated CANN."""
     return args.emulate is not None or args.env is not None
+
+
+def config(args: argparse.Namespace) -> Config:
+    """Return this node's settings: its lock, its gate.
+
+    Raises:
+        UsageError: they cannot be used.
+    """
+    flags = {"emulate": args.emulate or ""} if emulated(args) else {}
+    try:
+        return load(find_config(None, os.environ), os.environ, flags).config
+    except ConfigError as error:
+        raise UsageError(f"{error}") from None
+
+
+@contextlib.contextmanager
+def lock(args: argparse.Namespace) -> Iterator[None]:
+    """Keep others from probing on this node meanwhile; an emulated node is nobody else's.
+
+    Raises:
+        LockBusyError: somebody probes.
+        LockUnusableError: there is no lock to be had.
+    """
+    if emulated(args):
+        yield
+        return
+    held = acquire(config(args).lock_file)
+    try:
+        yield
+    finally:
+        held.release()
 
 
 def layers(args: argparse.Namespace) -> int:

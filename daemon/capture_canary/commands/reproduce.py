@@ -17,7 +17,9 @@ import msgspec
 from rich.console import Console
 
 from capture_canary.commands import measuring
-from capture_canary.exits import USAGE, exit_code
+from capture_canary.exits import UNKNOWN, USAGE, exit_code
+from capture_canary.lock import LockBusyError, LockUnusableError
+from capture_canary.model import Report
 from capture_canary.probe.measure import ProbeSettings
 from capture_canary.probe.settings import VLLM_KINDS
 from capture_canary.probe.vllm import modes, tiny
@@ -25,9 +27,11 @@ from capture_canary.reproduction import outcome, page, said, screen
 from capture_canary.reproduction.events import Header
 from capture_canary.reproduction.journal import Journal, JournalError, open_journal
 from capture_canary.reproduction.measure import measure
+from capture_canary.reproduction.outcome import Compared
 from capture_canary.stack.cann import read_stack
 
 NODE_RANKS, EMULATED_RANKS = 8, 2
+STDOUT = Path("-")
 _MOST_SIZES, _MOST_SIZE = 256, 4096
 """Bounds against typing errors: vLLM itself captures some 70 sizes up to 512."""
 
@@ -77,13 +81,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="write the report there; what is measured is kept there, and gone on with (%(default)s)",
     )
     parser.add_argument(
+        "--compare",
+        metavar="IMAGE",
+        action="append",
+        default=[],
+        help="the same in this image too, by Docker, behind the gate; may be repeated (docs/reproduce.md)",
+    )
+    parser.add_argument(
+        "--image-python",
+        metavar="PATH",
+        default="python3",
+        help="the Python of those images that has vLLM (%(default)s)",
+    )
+    parser.add_argument(
         "--again", action="store_true", help="begin anew; what is there is put aside"
     )
     parser.add_argument(
         "--node", default=socket.gethostname(), help="name in the report (%(default)s)"
     )
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write every capture, as `probe --json`"
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write every capture, as `probe --json`; - writes to standard output",
     )
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="write the curves, as .png or .svg"
@@ -97,6 +117,7 @@ def run(args: argparse.Namespace) -> int:
         python, base = measuring.stack(args)
         header = _header(args, base, _settings(args, python, measuring.model(args)))
         measuring.check_plot(args.plot)
+        measuring.config(args)
         journal = open_journal(args.output, header, again=args.again)
     except (measuring.UsageError, JournalError) as error:
         errors.print(f"{error}", style="red", markup=False)
@@ -108,23 +129,54 @@ def run(args: argparse.Namespace) -> int:
 def _reproduce(
     args: argparse.Namespace, journal: Journal, base: Mapping[str, str], errors: Console
 ) -> int:
-    console = Console()
+    console = errors if args.json == STDOUT else Console()
     for line in said.resumed(journal):
         console.print(line, highlight=False, markup=False)
     try:
-        with screen.following(console, journal) as observe:
+        with measuring.lock(args), screen.following(console, journal) as observe:
             measuring.end_in_good_order()
             found = measure(journal, base, budget_seconds=args.budget, observe=observe)
+        compared = _compared(args, journal, base, console)
+    except (LockBusyError, LockUnusableError) as error:
+        errors.print(f"{error}", style="red", markup=False)
+        return UNKNOWN
     except (SystemExit, KeyboardInterrupt):
         errors.print(f"stopped; the same command goes on from {args.output}", markup=False)
         raise
-    screen.show(console, found)
+    screen.show(console, found, compared)
     command = shlex.join(["capture-canary", *sys.argv[1:]])
-    for file in page.write(args.output, found, (), node=args.node, command=command):
+    for file in page.write(args.output, found, compared, node=args.node, command=command):
         console.print(f"wrote {file}", highlight=False, markup=False)
-    if args.json:
-        args.json.write_bytes(msgspec.json.format(msgspec.json.encode(found.report)) + b"\n")
-    return measuring.plot(found.report, args.plot, errors) or exit_code(found.report.verdict)
+    _write_json(args.json, found.report)
+    code = measuring.plot(found.report, args.plot, errors) or exit_code(found.report.verdict)
+    return code or (UNKNOWN if any(one.report is None for one in compared) else 0)
+
+
+def _compared(
+    args: argparse.Namespace, journal: Journal, base: Mapping[str, str], console: Console
+) -> list[Compared]:
+    """Return what the same comes to in the other images, where there are any."""
+    if not args.compare:
+        return []
+    from capture_canary.reproduction.images import Others  # noqa: PLC0415  # only where it was asked for
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    others = Others(
+        journal.header, args.output, python=args.image_python, budget_seconds=args.budget, say=say
+    )
+    return others.compare(args.compare, measuring.config(args), base)
+
+
+def _write_json(target: Path | None, report: Report) -> None:
+    if target is None:
+        return
+    data = msgspec.json.format(msgspec.json.encode(report)) + b"\n"
+    if target == STDOUT:
+        sys.stdout.buffer.write(data)
+    else:
+        target.write_bytes(data)
 
 
 def _header(args: argparse.Namespace, base: Mapping[str, str], settings: ProbeSettings) -> Header:

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -54,6 +54,7 @@ def run(
     entrypoint: Sequence[str] | None = None,
     memory: str = MEMORY,
     limit: int = MAX_OUTPUT,
+    on_errors: Callable[[bytes], None] = lambda _data: None,
 ) -> Ran:
     """Run `argv` behind the image's entry point, or behind another.
 
@@ -70,6 +71,7 @@ def run(
         entrypoint: what to run in place of the image's entry point.
         memory: what it may take, as Docker spells sizes.
         limit: bytes it may print.
+        on_errors: gets what it writes to standard error while it runs, in a thread of its own.
 
     Raises:
         NotRemovedError: the container is still there.
@@ -88,7 +90,7 @@ def run(
             labels={LABEL: lock},
             host_config=_host_config(client, share or Share(), memory),
         ) as attached:
-            return attached.wait(deadline, limit)
+            return attached.wait(deadline, limit, on_errors)
     except errors.ImageNotFound:
         raise RunError(f"there is no image {image} here: pull or build it") from None
     except (errors.DockerException, OSError) as error:
@@ -161,11 +163,13 @@ class _Attached:
         self._output = bytearray()
         self._errors = bytearray()
         self._failure: Exception | None = None
+        self._on_errors: Callable[[bytes], None] = lambda _data: None
         self._socket = self._api.attach_socket(number, {"stdout": 1, "stderr": 1, "stream": 1})
         self._reader = threading.Thread(target=self._read, daemon=True)
 
-    def wait(self, deadline: float, limit: int) -> Ran:
+    def wait(self, deadline: float, limit: int, on_errors: Callable[[bytes], None]) -> Ran:
         self._limit = limit
+        self._on_errors = on_errors
         self._reader.start()
         self._api.start(self._number)
         self._reader.join(deadline)
@@ -198,6 +202,7 @@ class _Attached:
             for stream, data in frames_iter(self._socket, tty=False):
                 if stream == STDERR:
                     self._errors = (self._errors + data)[-MAX_ERRORS:]
+                    self._on_errors(data)
                     continue
                 self._output += data
                 if len(self._output) > self._limit:

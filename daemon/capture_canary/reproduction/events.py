@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from capture_canary.model import ArmName
+from capture_canary.model import ArmName, Capture
 from capture_canary.probe.messages import Captured, Control, Failed, Record, Started
 from capture_canary.probe.settings import ProbeSettings
 
@@ -129,7 +129,17 @@ def _check(record: Record, settings: ProbeSettings) -> None:
         return
     if not 0 <= record.series < len(settings.kinds):
         raise ValueError(f"there is no series {record.series}")
-    one = record.capture
+    check_capture(record.capture)
+    if record.capture.round >= settings.rounds:
+        raise ValueError(f"there is no round {record.capture.round}")
+
+
+def check_capture(one: Capture) -> None:
+    """See that a capture's numbers are such as a capture can have.
+
+    Raises:
+        ValueError: one is not.
+    """
     numbers = (
         *(one.order, one.round, one.shape, one.begin_ns, one.seconds),
         *(one.h2d_copies, one.h2d_bytes, one.copy_seconds, one.control_seconds),
@@ -137,5 +147,3 @@ def _check(record: Record, settings: ProbeSettings) -> None:
     )
     if any(not 0 <= number < _MOST for number in numbers if number is not None):
         raise ValueError("a capture has a number that none can have")
-    if one.round >= settings.rounds:
-        raise ValueError(f"there is no round {one.round}")

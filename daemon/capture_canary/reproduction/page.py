@@ -17,8 +17,6 @@ from capture_canary.reproduction.outcome import Compared, Outcome, outcomes
 from capture_canary.trend import advice as trend_advice
 from capture_canary.trend.line import Line
 
-_LAW = {True: "met exactly", False: "not met", None: "does not apply"}
-
 
 def page(
     found: Reproduction,
@@ -64,7 +62,7 @@ def picture(found: Reproduction, compared: Sequence[Compared], path: Path, *, no
 
     report = found.report
     emulated = "EMULATED, " if report.emulated else ""
-    title = f"{emulated}{words.plain(node, 80)}, {words.stack(report.stack)}: {_called(report)}"
+    title = f"{emulated}{words.plain(node, 80)}, {words.stack(report.stack)}: {said.called(report)}"
     save_charts(drawn.rows(found, compared), title, path)
 
 
@@ -90,10 +88,6 @@ def write(
         picture(found, compared, folder / "report.png", node=node)
         files.append(folder / "report.png")
     return files
-
-
-def _called(report: Report) -> str:
-    return f"{report.verdict}{f' ({report.cause})' if report.cause else ''}"
 
 
 def _verdict(report: Report) -> str:
@@ -137,7 +131,7 @@ def _figures(found: Reproduction, arms: Sequence[Outcome]) -> str:
             "" if one.copies is None or one.copies.r2 is None else f", R² {one.copies.r2:.4f}"
         )
         items.append(f"{html.text(arm)}: <b>{more}</b> copies with each capture{straight}")
-    items.append(f"growth law <b>{_LAW[found.report.matches_law]}</b>")
+    items.append(f"growth law <b>{said.LAW[found.report.matches_law]}</b>")
     control = found.report.control
     items.append(f"positive control: <b>{control or 'none'}</b> copies seen")
     captures = sum(len(one.series.captures) for one in arms)
@@ -240,41 +234,17 @@ def _restarts(found: Reproduction) -> str:
 def _images(found: Reproduction, compared: Sequence[Compared], plots: list[Chart]) -> str:
     if not compared:
         return ""
-    headings = [
-        *(Cell("image"), Cell("stack"), Cell("arm"), Cell("copies more", "number")),
-        *(Cell("ms more", "number"), Cell("R² of copies", "number"), Cell("verdict"), Cell("law")),
+    styles = ("words", "stack", "", "number", "number", "number", "", "")
+    headings = [Cell(*pair) for pair in zip(said.IMAGE_COLUMNS, styles, strict=True)]
+    rows = [
+        [Cell(*pair) for pair in zip(row, (*styles[:6], f"badge {verdict}", ""), strict=True)]
+        for verdict, row in said.images(found, compared)
     ]
-    rows = [row for one in (Compared("here", found.report, None), *compared) for row in _image(one)]
-    table = html.table(headings, rows, "")
     charts = frame.pair(drawn.images(found, compared), plots, height=280)
-    return f'<h2>The same in other images</h2><div class="card">{table}</div>{charts}'
-
-
-def _image(one: Compared) -> list[list[Cell]]:
-    name = Cell(words.plain(one.image), "words")
-    if one.report is None:
-        return [[name, Cell(one.failure or "", "words"), *[Cell("-")] * 6]]
-    verdict = Cell(_called(one.report), f"badge {one.report.verdict}")
-    law = Cell(_LAW[one.report.matches_law])
-    arms = outcomes(one.report)
-    if not arms:
-        return [[name, Cell(one.report.reason, "words"), *[Cell("-")] * 4, verdict, law]]
-    return [
-        [
-            name if first else Cell(""),
-            Cell(words.stack(one.report.stack) if first else "", "stack"),
-            Cell(ARMS[arm.series.arm]),
-            Cell(words.amount(arm.copies.slope if arm.copies else None), "number"),
-            Cell(words.amount(arm.seconds.slope if arm.seconds else None, 1e3), "number"),
-            Cell(
-                f"{arm.copies.r2:.4f}" if arm.copies and arm.copies.r2 is not None else "-",
-                "number",
-            ),
-            verdict if first else Cell(""),
-            law if first else Cell(""),
-        ]
-        for first, arm in zip([True, *[False] * len(arms)], arms, strict=False)
-    ]
+    return (
+        f'<h2>The same in other images</h2><div class="card">{html.table(headings, rows, "")}</div>'
+        f"{charts}"
+    )
 
 
 def _stack(report: Report) -> str:

@@ -1,13 +1,14 @@
 """What a reproduction has to say, in the words that terminal and page share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from capture_canary import terminal
+from capture_canary.model import Report, VerdictName
 from capture_canary.probe.messages import Captured
 from capture_canary.report import words
 from capture_canary.reproduction.journal import Journal
-from capture_canary.reproduction.measure import Restart
-from capture_canary.reproduction.outcome import Round
+from capture_canary.reproduction.measure import Reproduction, Restart
+from capture_canary.reproduction.outcome import Compared, Outcome, Round, outcomes
 from capture_canary.trend.line import Line
 
 
@@ -74,4 +75,57 @@ def fitted(found: Line | None, scale: float, unit: str) -> str:
     return (
         f"{found.slope * scale:+.4g}{unit} with each further capture "
         f"(95 %: {found.lower * scale:.4g} to {found.upper * scale:.4g}){straight}, over {found.n} captures"
+    )
+
+
+LAW = {True: "met exactly", False: "not met", None: "does not apply"}
+"""Of the growth law, as a report has it."""
+
+
+def called(report: Report) -> str:
+    """Return the verdict with its cause."""
+    return f"{report.verdict}{f' ({report.cause})' if report.cause else ''}"
+
+
+IMAGE_COLUMNS = (
+    "image",
+    "stack",
+    "arm",
+    "copies more",
+    "ms more",
+    "R² of copies",
+    "verdict",
+    "law",
+)
+
+
+def images(
+    found: Reproduction, compared: Sequence[Compared]
+) -> Iterator[tuple[VerdictName, tuple[str, ...]]]:
+    """Yield the verdict and a row of `IMAGE_COLUMNS` for each arm, this image's first."""
+    for one in (Compared("here", found.report, None), *compared):
+        name, report = words.plain(one.image), one.report
+        if report is None:
+            yield "unknown", (name, words.plain(one.failure or "", 400), *["-"] * 4, "unknown", "-")
+            continue
+        emulated = "EMULATED " if report.emulated else ""
+        about = (f"{emulated}{words.plain(words.stack(report.stack))}",)
+        verdict = (called(report), LAW[report.matches_law])
+        arms = outcomes(report)
+        if not arms:
+            reason = words.plain(report.reason, 400)
+            yield report.verdict, (name, f"{about[0]}: {reason}", *["-"] * 4, *verdict)
+        for place, arm in enumerate(arms):
+            first = (name, *about) if not place else ("", "")
+            last = verdict if not place else ("", "")
+            yield report.verdict, (*first, *_arm(arm), *last)
+
+
+def _arm(outcome: Outcome) -> tuple[str, str, str, str]:
+    copies, seconds = outcome.copies, outcome.seconds
+    return (
+        terminal.ARMS[outcome.series.arm],
+        words.amount(copies.slope if copies else None),
+        words.amount(seconds.slope if seconds else None, 1e3),
+        f"{copies.r2:.4f}" if copies and copies.r2 is not None else "-",
     )

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
@@ -18,10 +19,13 @@ from capture_canary.reproduction import said
 from capture_canary.reproduction.estimate import Estimate
 from capture_canary.reproduction.journal import Journal
 from capture_canary.reproduction.measure import Reproduction
-from capture_canary.reproduction.outcome import Outcome, outcomes
+from capture_canary.reproduction.outcome import Compared, Outcome, outcomes
 
 EVERY = 20
 """Parts of an arm after each of which a log, where there is no bar, hears how long it still takes."""
+
+_NUMBERS = range(3, 6)
+"""Columns of `said.IMAGE_COLUMNS` that are numbers."""
 
 
 @contextmanager
@@ -115,7 +119,7 @@ def _capture(event: Captured, rounds: int) -> str:
     )
 
 
-def show(console: Console, found: Reproduction) -> None:
+def show(console: Console, found: Reproduction, compared: Sequence[Compared] = ()) -> None:
     """Print what was measured."""
     arms = outcomes(found.report)
     if arms:
@@ -127,6 +131,19 @@ def show(console: Console, found: Reproduction) -> None:
     for restart in found.restarts:
         _say(console, f"Not counted above: {said.restarted(restart)}\n")
     terminal.show(console, found.report)
+    if compared:
+        console.print(_images(found, compared))
+
+
+def _images(found: Reproduction, compared: Sequence[Compared]) -> Table:
+    table = Table(title="The same in other images", box=box.SIMPLE_HEAD, title_justify="left")
+    for number, heading in enumerate(said.IMAGE_COLUMNS):
+        table.add_column(
+            heading, justify="right" if number in _NUMBERS else "left", overflow="fold"
+        )
+    for _, row in said.images(found, compared):
+        table.add_row(*map(escape, row))
+    return table
 
 
 def _say(console: Console, text: str) -> None:
