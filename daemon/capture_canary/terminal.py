@@ -16,7 +16,7 @@ from capture_canary.probe.messages import Captured, Kind
 from capture_canary.trend import advice
 from capture_canary.trend.growth import copies_growth, seconds_growth
 
-_STYLES: dict[VerdictName, str] = {
+STYLES: dict[VerdictName, str] = {
     "healthy": "green",
     "mitigated": "cyan",
     "degraded": "red",
@@ -169,7 +169,7 @@ def _size(impact: Impact) -> str:
 
 
 def _verdict(report: Report) -> Panel:
-    style = _STYLES[report.verdict]
+    style = STYLES[report.verdict]
     heading = report.verdict.upper() + (f" ({report.cause})" if report.cause else "")
     lines = [
         Text(heading, style=f"bold {style}"),

@@ -10,6 +10,7 @@ from capture_canary.images.engine import EngineError
 
 SUBCOMMANDS = {
     "list": "the matrix: which images there are, on what they are built, which can't be",
+    "compare": "the same probe in each image on this node: what decides an upgrade",
 }
 """Each is a module of `capture_canary.images.commands` with `configure` and `run`, as those of `capture-canary` are."""
 
