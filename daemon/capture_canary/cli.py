@@ -12,6 +12,7 @@ COMMANDS = {
     "probe": "measure capture growth once, and say what it means",
     "reproduce": "the fault as first described: 100 rounds of graphs, captured by real vLLM",
     "run": "the daemon: probe on a schedule, export metrics and pages",
+    "k8s": "beside the daemon in a pod: Jobs, node condition and events",
     "doctor": "what this node runs, who gets slower, what could not be seen",
     "exec": "run a command with the tracer preloaded",
     "config": "check, show and describe the settings",

@@ -15,6 +15,7 @@ from tests.making import arm, capture, flat, grows, none, series
 from capture_canary.export.metrics import StateCollector
 from capture_canary.export.operation import OperationCollector
 from capture_canary.export.state import BUCKETS, State
+from capture_canary.kubernetes.exchange import Life
 from capture_canary.model import ArmName, Cause, Evidence, Fact, Report, Series, VerdictName
 from capture_canary.service.board import View
 from capture_canary.stack.identity import stack_id
@@ -215,7 +216,7 @@ def documented() -> set[str]:
 
 
 def test_every_metric_is_documented_and_every_documented_one_exported():
-    view = View(state=DEGRADED, next_probe=1.0)
+    view = View(state=DEGRADED, next_probe=1.0, kubernetes=Life(at=1.0))
     families = [
         *StateCollector(lambda: DEGRADED).collect(),
         *OperationCollector(lambda: view).collect(),

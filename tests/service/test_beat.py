@@ -64,6 +64,7 @@ def daemon(folder: Path, *watchers: Once) -> Daemon:
         store=store,
         schedule=schedule,
         prober=cast("Prober", NoProber()),
+        asker=cast("Prober", NoProber()),
         watchers=[*watchers],
         node="n",
     )

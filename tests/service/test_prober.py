@@ -49,7 +49,7 @@ def parts(tmp_path: Path) -> Parts:
     "name",
     [
         *("gate_rules", "read_stack", "look", "decide", "runtime_numbers", "Cancel", "Probe"),
-        *("probe_settings", "stack_id", "wait_released"),
+        *("probe_settings", "remember", "wait_released"),
     ],
 )
 def test_a_fault_at_any_step_ends_one_attempt_only(

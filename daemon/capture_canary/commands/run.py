@@ -25,18 +25,21 @@ from capture_canary.export.webconfig import Followed
 from capture_canary.gate.latch import Latch, LatchFile
 from capture_canary.gate.model import Reason
 from capture_canary.heap import keep_small
+from capture_canary.kubernetes.exchange import FOLDER, Exchange
 from capture_canary.lock import INSTANCE, LockBusyError, LockUnusableError, acquire
 from capture_canary.logging import configure_logging, get_logger
 from capture_canary.probe.base import base_environment
 from capture_canary.schedule import Schedule, SystemClock, node_name
 from capture_canary.service.board import Board, View, sources
 from capture_canary.service.daemon import LATE, Daemon, Watcher
+from capture_canary.service.jobs import JobAsker
 from capture_canary.service.logs import LogWatch
 from capture_canary.service.prober import Prober
 from capture_canary.service.remembered import ScheduleMemory, restore
 from capture_canary.service.servers import ServerWatch
 from capture_canary.service.settings import plan_of, probes
 from capture_canary.service.stacks import StackWatch
+from capture_canary.service.told import KubernetesWatch
 from capture_canary.service.traces import TraceWatch
 from capture_canary.stack.cann import read_stack
 from capture_canary.store import Limits, Store
@@ -127,6 +130,10 @@ def build(file: ConfigFile, web: Followed) -> tuple[Daemon, Server]:
     ]
     if config.logs:
         watchers.append(LogWatch(config.logs, board))
+    asker = JobAsker(board, store, schedule, latch, Exchange(config.state_dir / FOLDER))
+    watchers.append(
+        KubernetesWatch(config.state_dir, board, lambda: schedule.plan, lambda: file.current.config)
+    )
     text = Exposition(lambda: board.view)
     watchers.append(TextFile(text, lambda: file.current.config.web.textfile))
     daemon = Daemon(
@@ -135,6 +142,7 @@ def build(file: ConfigFile, web: Followed) -> tuple[Daemon, Server]:
         store=store,
         schedule=schedule,
         prober=prober,
+        asker=asker,
         watchers=watchers,
         node=node,
     )

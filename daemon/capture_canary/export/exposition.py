@@ -1,6 +1,6 @@
 """The metrics as text, made once for each change: scrapes in between get the same bytes."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -35,6 +35,6 @@ class Exposition:
         return self._made[content_type], content_type
 
 
-def _marks(view: View) -> Hashable:
+def _marks(view: View) -> object:
     """What OperationCollector shows of a view."""
-    return view.paused, view.latched, view.history_problem, view.next_probe
+    return view.paused, view.latched, view.history_problem, view.next_probe, view.kubernetes

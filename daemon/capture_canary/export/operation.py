@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from capture_canary.export.metrics import PREFIX
+from capture_canary.kubernetes.exchange import Life
 from capture_canary.service.board import View
 
 
@@ -37,6 +38,9 @@ class OperationCollector(Collector):
                 view.next_probe,
             )
 
+        if view.kubernetes is not None:
+            yield from _kubernetes(view.kubernetes)
+
     def describe(self) -> list[Metric]:
         """Name nothing in advance: registering must not need a view."""
         return []
@@ -44,3 +48,25 @@ class OperationCollector(Collector):
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(PREFIX + name, text, value=float(value))
+
+
+def _kubernetes(life: Life) -> Iterator[Metric]:
+    yield _gauge(
+        "kubernetes_last_seen_timestamp_seconds",
+        "Last sign of life of `capture-canary k8s`, Unix time.",
+        life.at,
+    )
+    failures = CounterMetricFamily(
+        PREFIX + "kubernetes_failures",
+        "Calls of the Kubernetes API that failed.",
+        labels=["feature"],
+    )
+    off = GaugeMetricFamily(
+        PREFIX + "kubernetes_denied",
+        "1 where the Kubernetes API denies what a feature needs: the feature is off.",
+        labels=["feature"],
+    )
+    for feature, count in life.failures.items():
+        failures.add_metric([feature], count)
+        off.add_metric([feature], float(feature in life.off))
+    yield from (failures, off)

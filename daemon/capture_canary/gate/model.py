@@ -20,6 +20,9 @@ Reason = Literal[
     "hbm",
     "streams",
     "node_busy",
+    "no_npus",
+    "fleet_limit",
+    "kubernetes",
 ]
 """Why there is no probe: a label value of `probe_skips_total`, so few, short and stable."""
 

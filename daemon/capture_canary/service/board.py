@@ -8,6 +8,7 @@ import msgspec
 
 from capture_canary.export.state import State
 from capture_canary.gate.model import Decision
+from capture_canary.kubernetes.exchange import Life
 from capture_canary.model import Evidence, Judgement
 
 
@@ -28,6 +29,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     mode: str = "observe"
     history_problem: str | None = None
+    kubernetes: Life | None = None
+    """The last sign of life of `capture-canary k8s`; None where it does not run beside us."""
 
 
 class Board:

@@ -14,9 +14,10 @@ from types import FrameType
 from typing import Any, Protocol
 
 from capture_canary import __version__
+from capture_canary.config.model import Config
 from capture_canary.config.reload import ConfigFile
 from capture_canary.logging import get_logger
-from capture_canary.schedule import Schedule
+from capture_canary.schedule import Due, Schedule
 from capture_canary.service.board import Board
 from capture_canary.service.prober import Prober
 from capture_canary.service.settings import plan_of, probes
@@ -36,6 +37,16 @@ class Watcher(Protocol):
         """Look once, briefly; put what is new on the board."""
 
 
+class Attempts(Protocol):
+    """Probes, on NPUs of our own or in a Job."""
+
+    def attempt(self, config: Config, due: Due) -> None:
+        """Probe if nothing speaks against it; remember what came of it."""
+
+    def cancel(self) -> None:
+        """Have an attempt under way end soon, and none begin again."""
+
+
 class Daemon:
     """Runs until it is told to stop."""
 
@@ -47,6 +58,7 @@ class Daemon:
         store: Store,
         schedule: Schedule,
         prober: Prober,
+        asker: Attempts,
         watchers: list[Watcher],
         node: str,
     ) -> None:
@@ -56,6 +68,7 @@ class Daemon:
         self._store = store
         self._schedule = schedule
         self._prober = prober
+        self._asker = asker
         self._watchers = watchers
         self._node = node
         self._stopping = False
@@ -93,6 +106,7 @@ class Daemon:
             self._beat()
             self._wait()
         self._prober.cancel()
+        self._asker.cancel()
         if self._probe:
             self._probe.join()
         self._store.close()
@@ -160,7 +174,6 @@ class Daemon:
         if due is None:
             return
         # Not a daemon thread: the end of the process waits until the NPUs are released.
-        self._probe = threading.Thread(
-            target=self._prober.attempt, args=(config, due), name="probe"
-        )
+        by: Attempts = self._asker if config.mode == "job" else self._prober
+        self._probe = threading.Thread(target=by.attempt, args=(config, due), name="probe")
         self._probe.start()

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from capture_canary.config.model import Config
-from capture_canary.export.state import FailureReason
 from capture_canary.gate.collect import look
 from capture_canary.gate.decide import decide
 from capture_canary.gate.latch import Latch
@@ -19,13 +18,12 @@ from capture_canary.gate.model import Decision, Snapshot
 from capture_canary.gate.release import released, wait_released
 from capture_canary.lock import LockBusyError, LockUnusableError, ProbeLock, acquire
 from capture_canary.logging import get_logger
-from capture_canary.model import Report
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.measure import Event, Probe
 from capture_canary.probe.messages import Captured
-from capture_canary.probe.runner import FailureKind
 from capture_canary.schedule import Due, Schedule
 from capture_canary.service.board import Board
+from capture_canary.service.outcome import remember
 from capture_canary.service.reports import evidence
 from capture_canary.service.settings import (
     exporter_of,
@@ -164,7 +162,13 @@ class Prober:
         try:
             # First of all remember: the look at what is left may take half a minute, and be ended.
             if not cancel.requested:
-                self._remember(attempt, report, probe.failure, time.time() - begun)
+                took, kind = time.time() - begun, probe.failure
+                remember(
+                    self._board, self._store, report, took=took, devices=len(devices), failure=kind
+                )
+                self._log.info(
+                    "probe_ended", why=attempt.due.why, took=round(took, 3), **evidence(report)
+                )
         finally:
             self._check_released(attempt, probe)
 
@@ -216,6 +220,7 @@ class Prober:
             self._store.add_event("latch", at=now, detail=why)
             self._log.error("probing_latched_off", why=why)
 
+<<<<<<< HEAD
     def _remember(
         self, attempt: Attempt, report: Report, kind: FailureKind | None, took: float
     ) -> None:
@@ -251,6 +256,8 @@ def failure_reason(report: Report, kind: FailureKind | None) -> FailureReason:
         return "tracer_blind"
     return kind or ("too_little" if report.series else "other")
 
+=======
+>>>>>>> 16811ff (Ask the scheduler for NPUs in mode job; tell Kubernetes by a process of its own)
 
 @contextmanager
 def _locked(path: Path) -> Iterator[tuple[ProbeLock | None, str | None]]:

@@ -113,8 +113,8 @@ def exporter_of(config: Config) -> "Callable[[], Npus] | None":
 
 
 def probes(config: Config) -> bool:
-    """Whether this daemon opens NPUs at all; an emulated one does without being told."""
-    return config.mode == "probe" or config.emulate is not None
+    """Whether probes are made at all, here or in Jobs; an emulated daemon does without being told."""
+    return config.mode != "observe" or config.emulate is not None
 
 
 def runtime_numbers(devices: tuple[int, ...], visible: frozenset[int]) -> tuple[int, ...]:

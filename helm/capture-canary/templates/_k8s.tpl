@@ -87,6 +87,7 @@ true
 apiVersion: batch/v1
 kind: Job
 metadata:
+  generateName: {{ include "capture-canary.fullname" .root }}-probe-
   namespace: {{ .root.Release.Namespace }}
   labels:
     app.kubernetes.io/part-of: capture-canary

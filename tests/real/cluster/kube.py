@@ -120,19 +120,14 @@ class Cluster:
 
     def stop_server(self) -> None:
         assert self._server is not None
-        self._server.terminate()
+        self._server.kill()  # a minute's grace for clients is nothing that a test needs
         self._server.wait(PATIENCE)
         self._processes.remove(self._server)
 
     def stop(self) -> None:
         for process in reversed(self._processes):
-            process.terminate()
-        for process in self._processes:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()  # their data goes with the folder
+            process.wait()
 
     def _run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -167,31 +162,54 @@ class Cluster:
     def apply(self, document: Mapping[str, Any]) -> None:
         self.kubectl("apply", "-f", "-", given=json.dumps(document))
 
+    def call(self, method: str, path: str, document: Mapping[str, Any], kind: str = "json") -> Any:
+        """Call the API as an administrator; `kind` is that of the document."""
+        request = urllib.request.Request(  # noqa: S310  # ours
+            self.url + path,
+            method=method,
+            data=json.dumps(document).encode(),
+            headers={"Authorization": "Bearer admin", "Content-Type": f"application/{kind}"},
+        )
+        with urllib.request.urlopen(request, timeout=20, context=self._context) as answer:  # noqa: S310
+            return json.load(answer)
+
     def patch_status(self, path: str, status: Mapping[str, Any]) -> None:
         """Play a kubelet: patch the status of an object by its path in the API."""
-        request = urllib.request.Request(  # noqa: S310  # ours
-            f"{self.url}{path}/status",
-            method="PATCH",
-            data=json.dumps({"status": status}).encode(),
-            headers={
-                "Authorization": "Bearer admin",
-                "Content-Type": "application/merge-patch+json",
+        self.call("PATCH", f"{path}/status", {"status": status}, "merge-patch+json")
+
+    def bind(self, namespace: str, pod: str, node: str) -> None:
+        """Play the scheduler."""
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        self.call(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/pods/{pod}/binding",
+            {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target},
+        )
+
+    def end_pod(self, namespace: str, pod: str, *, message: str, code: int = 0) -> None:
+        """Play the kubelet: the pod's container ended and said this."""
+        ended = {"exitCode": code, "reason": "Error" if code else "Completed", "message": message}
+        status = {"name": "probe", "image": "i", "imageID": "i", "ready": False, "restartCount": 0}
+        self.patch_status(
+            f"/api/v1/namespaces/{namespace}/pods/{pod}",
+            {
+                "phase": "Failed" if code else "Succeeded",
+                "containerStatuses": [{**status, "state": {"terminated": ended}}],
             },
         )
-        with urllib.request.urlopen(request, timeout=20, context=self._context):  # noqa: S310
-            pass
+
+    def node(self, name: str) -> None:
+        """Have a node of this name."""
+        self.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
 
     def token(self, namespace: str, account: str) -> str:
         """A token of a service account, as a pod has it."""
-        request = urllib.request.Request(  # noqa: S310  # ours
-            f"{self.url}/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
-            data=json.dumps(
-                {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-            ).encode(),
-            headers={"Authorization": "Bearer admin", "Content-Type": "application/json"},
+        made = self.call(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
         )
-        with urllib.request.urlopen(request, timeout=20, context=self._context) as answer:  # noqa: S310
-            return str(json.load(answer)["status"]["token"])
+        return str(made["status"]["token"])
 
     def may(self, account: str, verb: str, resource: str, *rest: str) -> bool:
         """What `auth can-i` says for a service account (namespace:name)."""
@@ -238,7 +256,7 @@ def run_client(
     )
 
 
-def kubeconfig(url: str, token: str) -> str:
+def kubeconfig(url: str, token: str, namespace: str = "default") -> str:
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -247,7 +265,9 @@ def kubeconfig(url: str, token: str) -> str:
                 {"name": "c", "cluster": {"server": url, "insecure-skip-tls-verify": True}}
             ],
             "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "contexts": [
+                {"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}
+            ],
             "current-context": "x",
         }
     )
