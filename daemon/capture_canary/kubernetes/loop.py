@@ -43,7 +43,7 @@ class Loop:
         self._flight: Flight | None = None
         self._over: Flight | None = None
         """A Job that was answered and is still to be deleted."""
-        self._next = dict.fromkeys(("ask", "show", "beat"), 0.0)
+        self._next: dict[str, float] = {"ask": 0.0, "show": 0.0, "beat": 0.0}
         self.stopping = False
         """A signal sets this: an Event would take a lock that the interrupted code may hold."""
         self._log: Any = get_logger("k8s")

@@ -34,7 +34,13 @@ def remember(
     now = time.time()
     stack = stack_id(report.stack)
     store.add_probe(report, at=now, stack=stack, took=took)
-    store.note_stacks({stack: report.stack}, at=now)
+    store.retire(
+        "probe",
+        keep={stack},
+        emulated=report.emulated,
+        at=now,
+        reason="probes here run another stack now",
+    )
     board.state(
         lambda state: msgspec.structs.replace(
             state.after(

@@ -220,44 +220,6 @@ class Prober:
             self._store.add_event("latch", at=now, detail=why)
             self._log.error("probing_latched_off", why=why)
 
-<<<<<<< HEAD
-    def _remember(
-        self, attempt: Attempt, report: Report, kind: FailureKind | None, took: float
-    ) -> None:
-        now = time.time()
-        stack = stack_id(report.stack)
-        self._store.add_probe(report, at=now, stack=stack, took=took)
-        self._store.retire(
-            "probe",
-            keep={stack},
-            emulated=report.emulated,
-            at=now,
-            reason="probes here run another stack now",
-        )
-        self._board.state(
-            lambda state: msgspec.structs.replace(
-                state.after(
-                    report,
-                    evidence="probe",
-                    ended=now,
-                    seconds=took,
-                    devices=len(attempt.decision.devices),
-                    failure=failure_reason(report, kind),
-                ),
-                stack=report.stack,
-            )
-        )
-        self._log.info("probe_ended", why=attempt.due.why, took=round(took, 3), **evidence(report))
-
-
-def failure_reason(report: Report, kind: FailureKind | None) -> FailureReason:
-    """Return the metric's word for why a probe came to no verdict."""
-    if report.cause == "tracer_blind":
-        return "tracer_blind"
-    return kind or ("too_little" if report.series else "other")
-
-=======
->>>>>>> 16811ff (Ask the scheduler for NPUs in mode job; tell Kubernetes by a process of its own)
 
 @contextmanager
 def _locked(path: Path) -> Iterator[tuple[ProbeLock | None, str | None]]:

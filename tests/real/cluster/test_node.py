@@ -145,7 +145,7 @@ def test_an_api_server_that_was_away_is_told_how_it_is_now(shown: Cluster, tmp_p
         assert 0 == beside.end()
 
 
-MAY = {
+MAY: dict[str, list[tuple[str, ...]]] = {
     "jobs": [("create", "jobs.batch"), ("delete", "jobs.batch"), ("list", "jobs.batch"), ("list", "pods")],
     "condition": [("get", "nodes", "--subresource=status"), ("patch", "nodes", "--subresource=status")],
 }  # fmt: skip
@@ -174,7 +174,9 @@ def may(cluster: Cluster, *what: str, namespace: str = SERVICE) -> bool:
     ],
     ids=["observe", "job", "node condition"],
 )
-def test_roles_are_enough_and_no_more(cluster: Cluster, options, granted):
+def test_roles_are_enough_and_no_more(
+    cluster: Cluster, options: tuple[str, ...], granted: list[tuple[str, ...]]
+):
     install(cluster, *options)
     try:
         for what in [*MAY["jobs"], *MAY["condition"]]:
