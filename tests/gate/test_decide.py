@@ -137,8 +137,12 @@ def test_an_operator_may_overrule_the_driver_table() -> None:
 
 @pytest.mark.parametrize("place", ["host", "privileged"])
 def test_unmanaged_takes_every_free_chip(place: str) -> None:
-    snapshot = facts(place=place, nodes=frozenset())
-    assert decide(Rules(unmanaged=True), snapshot).devices == (0, 1)
+    assert decide(Rules(unmanaged=True), facts(place=place)).devices == (0, 1)
+
+
+def test_unmanaged_takes_no_chip_whose_node_is_not_here() -> None:
+    snapshot = facts(place="container", nodes=frozenset({1, 2, 3}))
+    assert decide(Rules(unmanaged=True), snapshot).devices == (2, 3)
 
 
 def test_only_chips_that_are_ours_are_taken() -> None:

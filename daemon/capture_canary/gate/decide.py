@@ -100,9 +100,13 @@ class _Funnel:
 
     def _ours(self) -> Answer:
         facts = self._facts
-        if facts.emulated or self._rules.unmanaged:
-            why = "emulated" if facts.emulated else "unmanaged"
-            return self._keep(lambda chip: chip.phy_id is not None, f"{why}: all are ours")
+        if facts.emulated:
+            return self._keep(lambda chip: chip.phy_id is not None, "emulated: all are ours")
+        if self._rules.unmanaged:
+            # A container may have been given only some of them.
+            return self._keep(
+                lambda chip: chip.phy_id in facts.nodes, "unmanaged: all that are visible are ours"
+            )
         if facts.place != "container":
             return False, (
                 f"in a {facts.place} context every NPU is visible and none was given to us;"
