@@ -13,6 +13,7 @@ COMMANDS = {
     "reproduce": "the fault as first described: 100 rounds of graphs, captured by real vLLM",
     "run": "the daemon: probe on a schedule, export metrics and pages",
     "k8s": "beside the daemon in a pod: Jobs, node condition and events",
+    "health": "whether the daemon beside us runs, for a container's health check",
     "doctor": "what this node runs, who gets slower, what could not be seen",
     "exec": "run a command with the tracer preloaded",
     "config": "check, show and describe the settings",
@@ -29,8 +30,15 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code (0 healthy or mitigated, 1 degraded, 2 usage, 3 unknown)."""
     _mend_streams()
+    args = list(sys.argv[1:] if argv is None else argv)
+    if os.getpid() == 1 and args[:1] != [
+        "exec"
+    ]:  # what `exec` becomes is to be what it is without us
+        from capture_canary.init import supervise  # noqa: PLC0415  # in a container only
+
+        supervise()
     try:
-        parsed = _parse(list(sys.argv[1:] if argv is None else argv))
+        parsed = _parse(args)
         code: int = parsed.run(parsed)
         sys.stdout.flush()
     except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from capture_canary.native import emulated_cann_dir
+from capture_canary.scratch import scratch
 
 Soc = Literal["a2", "a3", "950"]
 
@@ -31,6 +32,8 @@ _UNITS = {"": 0, "B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 _MAX_TEXT = 1023
 _MAX_VERSION = 31
 _FIRST_MAJOR = 8
+_MARK = "emulated.info"
+"""In the folder of every emulated CANN: what it is one of."""
 PR_2405 = "9.1.0-pr2405"
 """A state of hcomm between the betas of 9.1.0 and the release, with half of the fix."""
 
@@ -55,6 +58,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """1 where a collective has scratch memory; None: as HCCL's algorithm has it."""
     roce: int
     """1 where the links are RoCE."""
+
+    @property
+    def made_of(self) -> str:
+        """What the files of an emulated CANN depend on; the rest its libraries read from the environment."""
+        return f"cann={self.cann},hcomm={self.hcomm},soc={self.soc}"
 
     def text(self) -> str:
         """Return the settings as CAPTURE_CANARY_EMULATE takes them."""
@@ -166,8 +174,8 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _lay_out(root: Path, final: Path, settings: Settings, built: Path) -> None:
-    """Make a CANN's folder at `root`, in which `final` is where it will stand."""
+def lay_out(root: Path, final: Path, settings: Settings, built: Path) -> None:
+    """Make a CANN's folder at `root`, in which `final` is where it will stand; its libraries are links into `built`."""
     arch = f"{os.uname().machine}-linux"
     (root / "lib64").mkdir(parents=True)
     for name, library in _libraries(built, settings.cann, settings.hcomm).items():
@@ -179,6 +187,7 @@ def _lay_out(root: Path, final: Path, settings: Settings, built: Path) -> None:
     (root / "python" / "site-packages").mkdir(parents=True)
     for module in sorted((built / "python").iterdir()):
         (root / "python" / "site-packages" / module.name).symlink_to(module)
+    _write(root / _MARK, f"{settings.made_of}\n")
     folder = final.name
     for package in ("runtime", "compiler"):
         _write(root / package / "version.info", f"Version={settings.cann}\nversion_dir={folder}\n")
@@ -199,11 +208,15 @@ def home(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the emulated CANN's ASCEND_HOME_PATH, laid out if it is not there yet.
 
     Up to 8.3 a CANN lies in ascend-toolkit/latest, from 8.5 on in cann. A folder is made aside and renamed, so
-    that processes that start together share one, and nobody sees half of it.
+    that processes that start together share one, and nobody sees half of it. Where ASCEND_HOME_PATH is such a CANN
+    already, as in a stand-in image, it stays.
     """
+    installed = environ.get("ASCEND_HOME_PATH")
+    if installed and made_of(Path(installed)) == settings.made_of:
+        return Path(installed)
     built = emulated_cann_dir()
     name = f"{settings.cann}-{settings.hcomm}-{settings.soc}-{_build_id(built)}"
-    inside = "ascend-toolkit/latest" if _major_minor(settings.cann) <= (8, 3) else "cann"
+    inside = "ascend-toolkit/latest" if is_old_layout(settings.cann) else "cann"
     said: OSError | None = None
     for cache in _caches(environ):
         place = cache / "emulated" / name
@@ -214,7 +227,20 @@ def home(settings: Settings, environ: Mapping[str, str] = os.environ) -> Path:
             said = error
             continue
         return place / inside
-    raise said or FileNotFoundError(f"{tempfile.gettempdir()}: no place for the emulated CANN")
+    raise said or FileNotFoundError(f"{scratch()}: no place for the emulated CANN")
+
+
+def is_old_layout(cann: str) -> bool:
+    """Whether a CANN of this version lies in ascend-toolkit, as up to 8.3."""
+    return _major_minor(cann) <= (8, 3)
+
+
+def made_of(home: Path) -> str | None:
+    """Return what an emulated CANN is one of (`Settings.made_of`); None of a real one."""
+    try:
+        return (home / _MARK).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _caches(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -222,7 +248,7 @@ def _caches(environ: Mapping[str, str]) -> Iterator[Path]:
     home = environ.get("HOME")
     if cache := environ.get("XDG_CACHE_HOME") or (home and f"{home}/.cache"):
         yield Path(cache, "capture-canary")
-    private = Path(tempfile.gettempdir(), f".capture-canary-{os.geteuid()}")
+    private = scratch() / f".capture-canary-{os.geteuid()}"
     private.mkdir(mode=0o700, exist_ok=True)
     status = private.lstat()
     # Libraries are loaded from there: in a folder that all may write, somebody else may have been first.
@@ -239,7 +265,7 @@ def _make(place: Path, inside: str, settings: Settings, built: Path) -> None:
     aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         aside.chmod(0o755)
-        _lay_out(aside / inside, place / inside, settings, built)
+        lay_out(aside / inside, place / inside, settings, built)
         aside.rename(place)
     except OSError:
         shutil.rmtree(aside, ignore_errors=True)

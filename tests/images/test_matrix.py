@@ -10,6 +10,7 @@ from capture_canary.stack import versions
 
 GOOD = """
 schema = 1
+builder = "python:3.12"
 [socs.a3]
 family = "a3"
 suffix = "-a3"
@@ -23,6 +24,7 @@ vllm = { vllm-ascend = "0.13.0", vllm = "0.13.0", torch-npu = "2.8.0", socs = ["
 [emulated]
 system = "debian12"
 python = "3.11"
+builder = "emulated/debian"
 base = "emulated/cann:{cann}-{soc}-{os}"
 lines = ["8.5.0"]
 socs = ["a3"]

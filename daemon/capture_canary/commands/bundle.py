@@ -22,6 +22,7 @@ from capture_canary.config import ConfigError
 from capture_canary.config.units import Duration, Size
 from capture_canary.doctor.findings import Findings, find
 from capture_canary.doctor.screen import screen
+from capture_canary.emulate import EmulationError
 from capture_canary.exits import USAGE
 from capture_canary.probe.base import base_environment
 from capture_canary.stack import npu_smi
@@ -65,10 +66,10 @@ def run(args: argparse.Namespace) -> int:
     """Make the archive; return 0, or 2 where that cannot be done."""
     try:
         config = settings_of(args).config
-    except ConfigError as error:
+        base = base_environment(os.environ, config.emulate)
+    except (ConfigError, EmulationError) as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
-    base = base_environment(os.environ, config.emulate)
     found = find(config, base)
     redactor = None if args.no_redaction else Redactor(_hosts(found))
     archive = Archive(redactor, most=int(args.max_size))

@@ -11,6 +11,7 @@ from capture_canary.commands.config import add_settings, settings_of
 from capture_canary.config import ConfigError
 from capture_canary.doctor.findings import Findings, find
 from capture_canary.doctor.screen import screen
+from capture_canary.emulate import EmulationError
 from capture_canary.exits import UNKNOWN, USAGE
 from capture_canary.probe.base import base_environment
 from capture_canary.stack.node import Places
@@ -37,10 +38,10 @@ def run(args: argparse.Namespace) -> int:
     """Look, and say what was found; return 0, 1 where a server will degrade, 3 where nothing is known."""
     try:
         config = settings_of(args).config
-    except ConfigError as error:
+        base = base_environment(os.environ, config.emulate)
+    except (ConfigError, EmulationError) as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
-    base = base_environment(os.environ, config.emulate)
     if args.assumptions:
         from capture_canary.doctor import assumptions  # noqa: PLC0415  # needs much more
 

@@ -7,10 +7,13 @@ import sys
 from capture_canary.exits import UNKNOWN, USAGE
 from capture_canary.images.cells import MatrixError
 from capture_canary.images.engine import EngineError
+from capture_canary.images.source import SourceError
 
 SUBCOMMANDS = {
     "list": "the matrix: which images there are, on what they are built, which can't be",
     "compare": "the same probe in each image on this node: what decides an upgrade",
+    "build": "build selected cells, several at a time",
+    "standins": "make the bases of emulated cells: Debian with an emulated CANN",
 }
 """Each is a module of `capture_canary.images.commands` with `configure` and `run`, as those of `capture-canary` are."""
 
@@ -31,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Do what the subcommand says; return 0, 1 where a cell failed, 2 for wrong usage, 3 where none could be tried."""
     try:
         return int(args.action(args))
-    except MatrixError as error:
+    except (MatrixError, SourceError) as error:
         sys.stderr.write(f"capture-canary images: {error}\n")
         return USAGE
     except EngineError as error:

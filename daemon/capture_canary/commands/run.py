@@ -13,6 +13,7 @@ from capture_canary import __version__
 from capture_canary.commands.config import add_settings, flags_of
 from capture_canary.config import Config, ConfigError, ConfigFile, find_config
 from capture_canary.config.checks import split_listen
+from capture_canary.emulate import EmulationError
 from capture_canary.exits import USAGE
 from capture_canary.export.app import make_app
 from capture_canary.export.connections import Limits as WebLimits
@@ -67,12 +68,13 @@ def run(args: argparse.Namespace) -> int:
     try:
         file = ConfigFile(find_config(args.config, os.environ), os.environ, flags_of(args))
         web = Followed(file.current.config.web.config_file)
-    except ConfigError as error:
+        base = base_environment(os.environ, file.current.config.emulate)
+    except (ConfigError, EmulationError) as error:
         sys.stderr.write(f"{error}\n")
         return USAGE
     try:
         with instance(file.current.config):
-            daemon, server = build(file, web)
+            daemon, server = build(file, web, base)
             daemon.listen_to_signals()
             server.start()
             try:
@@ -105,11 +107,10 @@ def instance(config: Config) -> Iterator[None]:
         lock.release()
 
 
-def build(file: ConfigFile, web: Followed) -> tuple[Daemon, Server]:
+def build(file: ConfigFile, web: Followed, base: dict[str, str]) -> tuple[Daemon, Server]:
     """Return the daemon of these settings, and the server of its pages."""
     config = file.current.config
     node = node_name(os.environ, socket.gethostname())
-    base = base_environment(os.environ, config.emulate)
     store = Store(
         config.state_dir,
         limits=Limits(

@@ -34,6 +34,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     flavour: Flavour
     base: str | None
     """The image it is FROM; None where it can't be."""
+    builder: str
+    """The image in which the wheel is built."""
     python: str | None
     torch_npu: str | None
     vllm: str | None

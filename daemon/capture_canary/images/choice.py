@@ -1,6 +1,8 @@
 """The options that choose cells of the matrix, the same for every subcommand."""
 
 import argparse
+import os
+from pathlib import Path
 
 from capture_canary.images import matrix
 from capture_canary.images.cells import FLAVOURS, KINDS, Cell, select
@@ -31,3 +33,19 @@ def chosen(args: argparse.Namespace) -> tuple[Cell, ...]:
         systems=args.systems,
         flavours=args.flavour,
     )
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options of where sources are and where things are kept."""
+    parser.add_argument(
+        "--source", type=Path, metavar="DIR", help="Capture Canary's sources (here, or above)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIR", default=default_cache(), help="(%(default)s)"
+    )
+
+
+def default_cache() -> Path:
+    """Return the folder in which trees, logs and locks are kept."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "capture-canary" / "images"

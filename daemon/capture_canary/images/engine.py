@@ -91,6 +91,16 @@ def explain(error: BaseException) -> str:
     return said
 
 
+def refused(said: dict[str, Any]) -> None:
+    """Raise what the Engine says in a stream of events where that is an error.
+
+    Raises:
+        EngineError: it is.
+    """
+    if "error" in said:
+        raise EngineError(explain(EngineError(str(said["error"]))))
+
+
 def free_bytes(client: Any) -> int | None:
     """Return what is free where the Engine keeps its images; None where that is not on this machine."""
     root = client.info().get("DockerRootDir")

@@ -66,6 +66,7 @@ class Emulated(_Model, frozen=True):
 
     system: str
     python: str
+    builder: str
     base: str
     lines: tuple[str, ...]
     socs: tuple[str, ...]
@@ -76,6 +77,7 @@ class Emulated(_Model, frozen=True):
 
 class _File(_Model, frozen=True):
     schema: Literal[1]
+    builder: str
     socs: dict[str, Soc]
     systems: dict[str, System]
     lines: tuple[Line, ...]
@@ -197,6 +199,7 @@ def _real_cell(
         system=system,
         flavour=flavour,
         base=base,
+        builder=file.builder,
         python=line.python if base else None,
         torch_npu=vllm.torch_npu if vllm and base else None,
         vllm=vllm.vllm if vllm and base else None,
@@ -258,6 +261,7 @@ def _stand_in(file: _File, cann: str, soc: str, vllm: Vllm | None) -> Cell:
         system=emulated.system,
         flavour="vllm" if vllm else "core",
         base=_fill(emulated.vllm_base if vllm else emulated.base, **values),
+        builder=emulated.builder,
         python=emulated.python,
         torch_npu=vllm.torch_npu if vllm else None,
         vllm=vllm.vllm if vllm else None,

@@ -18,7 +18,7 @@ def base_environment(environ: Mapping[str, str], emulation: str | None) -> dict[
     Where there is none, ASCEND_HOME_PATH stays unset; the probe then says so.
 
     Raises:
-        emulate.EmulationError: `emulation` is not a valid setting.
+        emulate.EmulationError: `emulation` is not a valid setting, or there is none and the CANN is an emulated one.
     """
     if emulation is not None:
         return {**environ, **emulate.environment(emulate.parse(emulation), environ)}
@@ -27,4 +27,10 @@ def base_environment(environ: Mapping[str, str], emulation: str | None) -> dict[
         found = next((home for home in INSTALLED if Path(home, "lib64").is_dir()), None)
         if found:
             base["ASCEND_HOME_PATH"] = found
+    home = base.get("ASCEND_HOME_PATH")
+    if home and emulate.made_of(Path(home)):
+        # Nobody asked for it: what it shows must not pass for a node's.
+        raise emulate.EmulationError(
+            f"the CANN in {home} is an emulated one; say so by --emulate or CAPTURE_CANARY_EMULATE"
+        )
     return base

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from capture_canary.identity import pid_namespace, start_time
+from capture_canary.scratch import scratch
 
 _NAME = re.compile(r"capture-canary-([0-9]{1,20})-([0-9]{1,10})-([0-9]{1,20})-[^/]+", re.ASCII)
 _MOST = 1000
@@ -21,9 +22,10 @@ def make(undo: contextlib.ExitStack) -> Path:
     Raises:
         OSError: there is no place for one.
     """
-    remove_orphans(Path(tempfile.gettempdir()))
+    place = scratch()
+    remove_orphans(place)
     owner = f"{pid_namespace()}-{os.getpid()}-{start_time(os.getpid()) or 0}"
-    work = Path(tempfile.mkdtemp(prefix=f"capture-canary-{owner}-"))
+    work = Path(tempfile.mkdtemp(prefix=f"capture-canary-{owner}-", dir=place))
     undo.callback(shutil.rmtree, work, ignore_errors=True)
     return work
 

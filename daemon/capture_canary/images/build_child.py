@@ -1,0 +1,142 @@
+"""A child process that builds one image: a Job on standard input, Events on standard output.
+
+A process of its own, since that is what can be ended: the Engine gives up a build whose connection closes, and the
+SDK has no other way to close one.
+"""
+
+import ctypes
+import hashlib
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from capture_canary.images.engine import EngineError, connect, explain, refused
+from capture_canary.images.job import BUILT_FROM, LOCAL, Event, Job
+from capture_canary.stack.npus import printable
+
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+_STEP = re.compile(r"Step ([0-9]{1,4})/([0-9]{1,4}) : (.{1,200})")
+
+
+def main() -> int:
+    """Build, and tell of it; return 0, or 1 where it failed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    try:
+        for event in build(connect(), job):
+            _tell(event)
+    except EngineError as error:
+        _tell(Event(kind="failed", text=str(error)))
+        return 1
+    except Exception as error:  # noqa: BLE001  # the SDK lets some of requests' through
+        _tell(Event(kind="failed", text=explain(error)))
+        return 1
+    return 0
+
+
+def build(client: Any, job: Job) -> Iterator[Event]:
+    """Pull what is missing, build unless it is there, and yield how it goes.
+
+    Raises:
+        EngineError: it could not be built.
+    """
+    bases = []
+    for name in job.bases:
+        yield from _pull(client, name, again=job.pull)
+        bases.append(client.api.inspect_image(name))
+    arguments = job.arguments | {"BASE_DIGEST": _digest_of(bases[-1])}
+    made_of = [
+        job.context_digest,
+        job.target,
+        *(base["Id"] for base in bases),
+        sorted(arguments.items()),
+    ]
+    built_from = hashlib.sha256(repr(made_of).encode()).hexdigest()
+    if not job.force and _label(client, job.tag) == built_from:
+        yield Event(kind="kept", text=job.tag)
+        return
+    with Path(job.context).open("rb") as context:
+        stream = client.api.build(
+            fileobj=context,
+            custom_context=True,
+            dockerfile=job.dockerfile,
+            tag=job.tag,
+            target=job.target or "",
+            buildargs=arguments,
+            labels={BUILT_FROM: built_from},
+            network_mode=job.network,
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        for said in stream:
+            yield from _understood(said)
+    yield Event(kind="built", text=str(client.api.inspect_image(job.tag)["Id"]))
+
+
+def _understood(said: dict[str, Any]) -> Iterator[Event]:
+    refused(said)
+    for line in str(said.get("stream", "")).splitlines():
+        match = _STEP.match(line)
+        if match:
+            part, whole = int(match[1]), int(match[2])
+            yield Event(kind="step", text=printable(match[3], 200), part=part, whole=whole)
+        elif line.strip():
+            yield Event(kind="log", text=printable(line.rstrip(), 1000))
+
+
+def _pull(client: Any, name: str, *, again: bool) -> Iterator[Event]:
+    here = _here(client, name)
+    if here and not (again and not name.startswith(LOCAL)):
+        return
+    if name.startswith(LOCAL):
+        raise EngineError(
+            f"{name} is made here, and is not there: `capture-canary images standins`"
+        )
+    repository, _, tag = name.rpartition(":")
+    done: dict[str, int] = {}
+    whole: dict[str, int] = {}
+    try:
+        for said in client.api.pull(repository, tag=tag, stream=True, decode=True):
+            refused(said)
+            detail = said.get("progressDetail") or {}
+            if said.get("status") == "Downloading" and "total" in detail:
+                done[said["id"]], whole[said["id"]] = detail["current"], detail["total"]
+                part = sum(done.values())
+                yield Event(
+                    kind="pull", text=f"pulling {name}", part=part, whole=sum(whole.values())
+                )
+    except Exception as error:
+        raise EngineError(f"{name} can't be pulled: {explain(error)}") from error
+
+
+def _here(client: Any, name: str) -> bool:
+    return bool(client.api.images(name=name))
+
+
+def _digest_of(image: dict[str, Any]) -> str:
+    """The digest that a registry knows it by; of one that is in no registry, its id."""
+    digests = [str(one).partition("@")[2] for one in image.get("RepoDigests") or []]
+    return next(iter(digests), str(image["Id"]))
+
+
+def _label(client: Any, tag: str) -> str | None:
+    if not _here(client, tag):
+        return None
+    labels = client.api.inspect_image(tag)["Config"].get("Labels") or {}
+    found = labels.get(BUILT_FROM)
+    return str(found) if found else None
+
+
+def _tell(event: Event) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
