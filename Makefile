@@ -41,6 +41,7 @@ format: $(VENV)/test
 
 docs: $(VENV)/test ## what in docs/ is made from the code
 	$(BIN)/python docs/generate.py
+	$(BIN)/python helm/generate.py
 
 bench: $(VENV)/test ## every figure of the README
 	$(BIN)/python bench/run.py

@@ -1,14 +1,22 @@
-"""Writes the chart's values.yaml, values.schema.json and the table of its README (`make docs`)."""
+"""Writes the chart's values.yaml, values.schema.json, the table of its README and the list of images (`make docs`)."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script
 
+import yaml
 from helm.values import write
 
-CHART = Path(__file__).parent / "capture-canary"
+HERE = Path(__file__).parent
+CHART = HERE / "capture-canary"
 BEGIN, END = "<!-- made by helm/generate.py -->\n", "<!-- end -->"
+
+
+def version() -> str:
+    """Return the chart's appVersion."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
+    return str(chart["appVersion"])
 
 
 def files() -> dict[Path, str]:
@@ -18,6 +26,7 @@ def files() -> dict[Path, str]:
     return {
         CHART / "values.yaml": write.values_yaml(),
         CHART / "values.schema.json": write.values_schema(),
+        HERE / "images.txt": write.images(version()),
         readme: f"{before}{BEGIN}\n{write.readme_table()}\n{END}{rest.partition(END)[2]}",
     }
 

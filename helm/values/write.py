@@ -109,3 +109,13 @@ def readme_table() -> str:
 def _kind(value: Any) -> str:
     names = {bool: "bool", int: "int", str: "string", list: "list", dict: "object"}
     return names.get(type(value), "string")
+
+
+def images(version: str) -> str:
+    """Return every image that the chart can run, one a line, for a mirror."""
+    chart = Chart()
+    image, injector = chart.image, chart.injector
+    cells = sorted({chart.cell, *(variant.cell for variant in chart.variants.values())})
+    lines = [f"{injector.registry}/{injector.repository}:{version}"]
+    lines += [f"{image.registry}/{image.repository}:{version}-{cell}" for cell in cells]
+    return "\n".join(lines) + "\n"

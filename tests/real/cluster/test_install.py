@@ -1,8 +1,14 @@
 """Install, upgrade, roll back, uninstall on a real API server."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import yaml
 from tests.real.cluster.kube import CHART, Cluster
+from tests.real.cluster.rendering import CASES, Helm, of_kind
 
 pytestmark = pytest.mark.real
 NAME = ("-n", "canary")
@@ -37,3 +43,25 @@ def test_a_pause_restarts_nothing(cluster: Cluster):
 
     assert before["metadata"]["generation"] == after["metadata"]["generation"]
     assert yaml.safe_load(config)["paused"] is True
+
+
+@pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
+def test_a_real_1_20_takes_every_case(cluster: Cluster, helm: Helm, values: Path):
+    objects = [
+        one
+        for one in helm.template("--values", values, "--namespace", "default", version="1.20.2")
+        if not one["apiVersion"].startswith("monitoring.coreos.com")  # has no such kinds
+    ]
+    listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+    cluster.kubectl(
+        "apply", "--dry-run=server", "-n", "default", "-f", "-", given=json.dumps(listed)
+    )
+
+
+def test_helm_test_is_content(helm: Helm):
+    """Its pod's own words, run as the pod would."""
+    (pod,) = of_kind(helm.template(), "Pod")
+    words = pod["spec"]["containers"][0]["args"]
+    command = [sys.executable, "-m", "capture_canary.cli", *words]
+    ran = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert ran.returncode == 0, ran.stderr
