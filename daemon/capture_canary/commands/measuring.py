@@ -222,3 +222,13 @@ def seconds(text: str) -> float:
     if not 0 < value <= 86_400:  # noqa: PLR2004  # a day
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to a day")
     return value
+
+
+def existing(text: str) -> Path:
+    """Return the path of something that is there."""
+    path = Path(text)
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: {error}") from None
+    return path

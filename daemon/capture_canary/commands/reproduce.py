@@ -94,6 +94,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the Python of those images that has vLLM (%(default)s)",
     )
     parser.add_argument(
+        "--image-mount",
+        type=measuring.existing,
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="what those images are given to read, at the same place, beside --model; may be repeated",
+    )
+    parser.add_argument(
         "--again", action="store_true", help="begin anew; what is there is put aside"
     )
     parser.add_argument(
@@ -164,7 +172,12 @@ def _compared(
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     others = Others(
-        journal.header, args.output, python=args.image_python, budget_seconds=args.budget, say=say
+        journal.header,
+        args.output,
+        python=args.image_python,
+        mounts=args.image_mount,
+        budget_seconds=args.budget,
+        say=say,
     )
     return others.compare(args.compare, measuring.config(args), base)
 

@@ -48,12 +48,29 @@ class Others:
     """The images to compare with."""
 
     def __init__(
-        self, header: Header, folder: Path, *, python: str, budget_seconds: float, say: Say
+        self,
+        header: Header,
+        folder: Path,
+        *,
+        python: str,
+        mounts: Sequence[Path] = (),
+        budget_seconds: float,
+        say: Say,
     ) -> None:
-        """Args: what is reproduced, where results are kept, the Python in the images, seconds for each, who listens."""
+        """Bind to what is reproduced, and to the folder where results are kept.
+
+        Args:
+            header: what is reproduced.
+            folder: where results are kept.
+            python: the Python in the images that has vLLM.
+            mounts: what of this node the images are given to read, at the same place.
+            budget_seconds: of each image.
+            say: gets what happens, line by line.
+        """
         self._header = header
         self._folder = folder
         self._python = python
+        self._mounts = tuple(str(path.absolute()) for path in mounts)
         self._budget = budget_seconds
         self._say = say
 
@@ -100,9 +117,8 @@ class Others:
     def _run(self, client: Any, node: Node, image: str, turn: Turn) -> Report:
         """Run it in a container of this turn; return the report, whose numbers are such as captures can have."""
         settings = self._header.settings
-        share = turn.share
-        if settings.model:
-            share = msgspec.structs.replace(share, mounts=(*share.mounts, settings.model))
+        own = (*self._mounts, *([settings.model] if settings.model else []))
+        share = msgspec.structs.replace(turn.share, mounts=(*turn.share.mounts, *own))
         ran = run(
             client,
             image,
