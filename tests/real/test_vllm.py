@@ -148,25 +148,6 @@ def test_out_of_streams_is_unknown_and_leaves_nothing():
     assert report["reason"]
 
 
-def test_reproduction_is_a_straight_line_with_the_slope_of_the_law(tmp_path: Path):
-    command = [sys.executable, "-m", "capture_canary.cli", "reproduce", "--env", NAME]
-    options = ("--emulate", "cann=8.5.0,soc=a3", "--rounds", "4", "--sizes", "1,2,4")
-    command += ["-o", str(tmp_path)]
-    done = subprocess.run(
-        [*command, *options],
-        env={**os.environ, "COLUMNS": "160"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-
-    assert 1 == done.returncode, done.stdout + done.stderr
-    assert f"copies: {K * K:+} with each further capture" in done.stdout
-    assert "R² 1.0000, over 12 captures" in done.stdout
-    assert "copies: +0 with each further capture (95 %: 0 to 0), over 12 captures" in done.stdout
-
-
 def test_a_build_for_another_soc_is_unknown_and_says_so():
     report = probe("cann=8.5.0,soc=a2", "--arm", "as_configured")
 

@@ -125,7 +125,8 @@ def run(args: argparse.Namespace) -> int:
         python, base = measuring.stack(args)
         header = _header(args, base, _settings(args, python, measuring.model(args)))
         measuring.check_plot(args.plot)
-        measuring.config(args)
+        if args.compare or not measuring.emulated(args):
+            measuring.config(args)  # of no use to an emulated node that nobody shares
         journal = open_journal(args.output, header, again=args.again)
     except (measuring.UsageError, JournalError) as error:
         errors.print(f"{error}", style="red", markup=False)
