@@ -6,11 +6,7 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
-<<<<<<< HEAD
-.PHONY: run probe test test-real test-long lint format docs bench bench-statistics clean
-=======
-.PHONY: run probe test test-real lint format docs bench bench-statistics lock clean
->>>>>>> d2e0fbc (Add the injector: our package in a server's own image, without its gigabytes)
+.PHONY: run probe test test-real test-long lint format docs bench bench-statistics lock clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -30,6 +26,7 @@ test-long: $(VENV)/test ## those of them that CI has no time for
 	$(BIN)/pytest -m "real and long"
 
 lint: $(VENV)/test
+	! git grep -nE '^(<<<<<<<|>>>>>>>) ' # no half-merged file
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
