@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from capture_canary import spawn
@@ -41,12 +42,13 @@ def run(
     deadline: float = 10.0,
     on_record: runner.OnRecord = lambda _record: True,
     cancel: Cancel | None = None,
+    rounds: int = 1,
 ) -> runner.ArmRun:
     prelude = (
         "import os, signal, sys, time\nrecords = int(sys.argv[1])\nline = sys.stdin.readline()\n"
     )
     return runner.run_arm(
-        spec(deadline),
+        msgspec.structs.replace(spec(deadline), rounds=rounds),
         os.environ,
         mode=None,
         on_record=on_record,
@@ -83,6 +85,14 @@ def test_its_python_is_lent_this_package_and_nothing_beside_it():
 
     assert outcome.failure is not None
     assert "[['capture_canary']]" in outcome.failure
+
+
+def test_a_plan_of_many_captures_may_write_as_many_records(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(runner, "MAX_OUTPUT", 1 << 16)
+    script = f"for _ in range(2000): os.write(records, {STARTED!r})\nos.write(records, {ENDED!r})"
+
+    assert "flooded its records" in (run(script).failure or "")
+    assert run(script, rounds=1000).failure is None
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ from capture_canary.probe.messages import (
 
 MAX_OUTPUT = 8 << 20
 """Bytes of records or of stderr after which a child counts as flooding: a long probe writes under 1 MiB."""
+_RECORD = 1024
+"""Bytes of a capture's record, twice what one has: a reproduction of thousands over many ranks may have as many."""
 CANCEL_GRACE = 1.0
 """Seconds that a cancelled child has to end in good order; the daemon promises its own end within 2 s."""
 LEADER_LEAD = 2.0
@@ -215,10 +217,13 @@ class _Watch:
         self._cancel = cancel
         self._rest = b""
         self._bytes = {"records": 0, "stderr": 0}
+        self._most = {"records": MAX_OUTPUT, "stderr": MAX_OUTPUT}
         self._stopped = False
         self._cancelled = False
 
     def start(self, spec: Spec) -> None:
+        captures = len(spec.kinds) * len(spec.devices) * spec.rounds * len(spec.shapes)
+        self._most["records"] = max(MAX_OUTPUT, captures * _RECORD)
         with contextlib.suppress(BrokenPipeError):  # its death is noticed by its records
             own = max(spec.deadline_seconds - LEADER_LEAD, spec.deadline_seconds * 3 / 4)
             self._stdin.write(encode(msgspec.structs.replace(spec, deadline_seconds=own)))
@@ -258,8 +263,9 @@ class _Watch:
 
     def _take(self, pipe: str, data: bytes) -> None:
         self._bytes[pipe] += len(data)
-        if self._bytes[pipe] > MAX_OUTPUT:
-            self.failure = f"its child flooded its {pipe} with more than {MAX_OUTPUT >> 20} MiB"
+        if self._bytes[pipe] > self._most[pipe]:
+            most = self._most[pipe] >> 20
+            self.failure = f"its child flooded its {pipe} with more than {most} MiB"
         elif pipe == "stderr":
             self.stderr = (self.stderr + data)[-_STDERR_TAIL:]
         else:
