@@ -4,6 +4,7 @@ Takes ten minutes. With a folder as argument its reports are kept there, and it 
 """
 
 import contextlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from capture_canary.reproduction.outcome import outcomes
 
 NAME = "vllm-0.23.0"
 CANNS = ("8.5.0", "9.1.0")
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "reproduction.png"
 
 
 def reproduce(cann: str, folder: Path) -> tuple[Report, float]:
@@ -44,6 +46,7 @@ def main() -> int:
             sys.argv[1] if len(sys.argv) > 1 else undo.enter_context(tempfile.TemporaryDirectory())
         )
         found = {cann: reproduce(cann, Path(kept, cann)) for cann in CANNS}
+        shutil.copy(Path(kept, CANNS[0], "report.png"), PICTURE)
     print("| emulated CANN | verdict | growth law | both arms, start to report, s |")
     print("| --- | --- | --- | --- |")
     for cann, (report, seconds) in found.items():
