@@ -117,14 +117,14 @@ def part_null(*, quick: bool) -> None:
 
 
 def part_rare(*, quick: bool) -> None:
-    """The same at 1e-6, by importance sampling."""
-    runs = 10_000 if quick else 100_000
-    print("| units | alarms at alpha 1e-6 (upper 95 %) | series that its weights are worth |")
+    """The same at 1e-6, by sequential Monte Carlo."""
+    swarms, size = (4, 1000) if quick else (25, 4000)
+    print("| units | alarms at alpha 1e-6 (upper 95 %) | alarms of equal weight |")
     print("| --- | --- | --- |")
     for case in rare.CASES:
-        found = rare.rare_alarms(case, 1e-6, runs)
+        found = rare.rare_alarms(case, 1e-6, swarms=swarms, size=size)
         print(
-            f"| {case.name} | {found.estimate:.1g} ({found.upper:.1g}) | {found.effective:.0f} |",
+            f"| {case.name} | {found.estimate:.1g} ({found.upper:.1g}) | {found.effective:,.0f} |",
             flush=True,
         )
         if case.steps:

@@ -1,8 +1,9 @@
-"""Chances of false alarms too small to count, by importance sampling of units: rounds relative to their controls.
+"""Chances of false alarms too small to count, by sequential Monte Carlo on units: rounds relative to their controls.
 
 Assumed: units are normal, with the covariance that AR(1) noise in captures leaves in means of rounds, beside
-independent controls; a jump is so large that no rank reaches across. Series are drawn with growth, and each that
-alarms counts p(without growth) / p(with it, averaged over all growths tried): no bias, whatever the growths are.
+independent controls; a jump is so large that no rank reaches across. Each value is drawn given those before it, its
+place as much likelier as all bets together pay for it; after each value the series of a swarm are drawn again by what
+they have gathered (Del Moral's Feynman-Kac flow: unbiased). Swarms are independent, so their spread gives the interval.
 """
 
 import math
@@ -10,15 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.special
+import scipy.stats
 from bench.statistics.noise import RHO, SIZES
-from bench.statistics.vectorised import Floats, evidence, first
+from bench.statistics.vectorised import Floats, Gathering, together
 
 from capture_canary.trend.timed import MEMORY
 
 UNITS = 60
-SLOPES = (0.06, 0.1, 0.17, 0.3, 0.5, 0.9, 1.6, 3.0)
-FAR = (0.6, 0.8, 1.0, 1.25, 1.6)
-CHUNK = 10_000
+TILT = 0.9
+"""Weight of the bets without a guard in what series are drawn by; the statistic that alarms has the rest."""
+FAR = 1e6
+"""Height of a jump, in sigma."""
 
 
 class Case(NamedTuple):
@@ -48,56 +51,100 @@ CASES = (
 
 
 class Rare(NamedTuple):
-    """A chance, its 95 % upper limit, and how many series its weights are worth."""
+    """A chance, its 95 % upper limit, and how many alarms of equal weight those seen are worth."""
 
     estimate: float
     upper: float
     effective: float
 
 
-def rare_alarms(case: Case, alpha: float, runs: int, seed: int = 1) -> Rare:
+def rare_alarms(case: Case, alpha: float, *, swarms: int, size: int, seed: int = 1) -> Rare:
     """Return the chance that a series of `UNITS` units without growth passes the bound."""
     rng = np.random.default_rng([seed, CASES.index(case)])
-    root = np.linalg.cholesky(_covariance(case) / _covariance(case)[0, 0])
-    weights = []
-    for _ in range(0, runs, CHUNK):
-        jump = int(rng.integers(2, UNITS - 2)) if case.jump else 0
-        lines = np.stack([_line(slope, far, alpha, jump, case) for slope in SLOPES for far in FAR])
-        chosen = rng.integers(0, len(lines), CHUNK)
-        fresh = rng.standard_normal((CHUNK, UNITS))
-        units: Floats = fresh @ root.T + lines[chosen]
-        jumped = units + 1e6 * (np.arange(UNITS) >= jump) if case.jump else units
-        found = first(
-            evidence(jumped[:, 1:] - MEMORY * jumped[:, :-1], steps=case.steps),
-            math.log(1 / alpha),
-        )
-        pushed = np.linalg.solve(root, lines.T).T
-        seen = fresh + pushed[chosen]  # what a series without growth would have drawn
-        ratios = np.cumsum(seen[None] * pushed[:, None] - pushed[:, None] ** 2 / 2, axis=2)
-        ends = ratios[:, np.arange(CHUNK), found + 1]
-        ratio = np.asarray(scipy.special.logsumexp(ends, axis=0))
-        weights.append(np.where(found >= 0, np.exp(math.log(len(lines)) - ratio), 0.0))
-    weighed = np.concatenate(weights)
-    mean, error = float(weighed.mean()), float(weighed.std() / math.sqrt(len(weighed)))
-    square = float((weighed**2).sum())
-    effective = float(weighed.sum()) ** 2 / square if square else 0.0
-    return Rare(mean, mean + 1.645 * error, effective)
+    root = np.asarray(np.linalg.cholesky(_covariance(case)), float)
+    found = [_swarm(case, root, math.log(1 / alpha), size, rng) for _ in range(swarms)]
+    chances = np.array([alarms.sum() for alarms in found])
+    mean, error = chances.mean(), chances.std(ddof=1) / math.sqrt(len(chances))
+    weights = np.concatenate(found)
+    effective = weights.sum() ** 2 / (weights**2).sum() if len(weights) else 0.0
+    upper = mean + scipy.stats.t.ppf(0.95, len(chances) - 1) * error
+    return Rare(float(mean), float(upper), float(effective))
+
+
+def _swarm(case: Case, root: Floats, bound: float, size: int, rng: np.random.Generator) -> Floats:
+    """Return what each alarm of a swarm of series adds to the chance of one."""
+    count = len(root)
+    jump = int(rng.integers(2, count - 1)) if case.jump else 0
+    height = np.zeros(count)
+    if jump:  # the filter lets the first value jump by the whole height
+        height[jump], height[jump + 1 :] = FAR, (1 - MEMORY) * FAR
+    gathering = Gathering(size, count, steps=case.steps)
+    normal, score = np.empty((size, count)), np.zeros(size)
+    share, alarms = 1.0, []
+    tilt = TILT if case.steps else 1.0
+    for n in range(count):
+        begin = jump if n >= jump else 0
+        mean = normal[:, :n] @ root[n, :n] + height[n]
+        normal[:, n], weight = _next(gathering, begin, mean, root[n, n], tilt=tilt, rng=rng)
+        statistic = gathering.add(mean + root[n, n] * normal[:, n])
+        reached = tilt * together(gathering.logs[begin]) + (1 - tilt) * statistic
+        weight *= np.exp(reached - score)
+        alarm = statistic >= bound
+        alarms.append(share / size * (weight * np.exp(-reached))[alarm])
+        weight[alarm] = 0
+        share *= weight.mean()
+        if not share:
+            break
+        chosen = rng.choice(size, size, p=weight / weight.sum())
+        gathering.take(chosen)
+        normal, score = normal[chosen], reached[chosen]
+    return np.concatenate(alarms)
+
+
+def _next(
+    gathering: Gathering,
+    begin: int,
+    mean: Floats,
+    scale: float,
+    *,
+    tilt: float,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Return each series' next value in deviations from its mean, and its chance over the one it was drawn with."""
+    runs, n = len(mean), gathering.now
+    before = np.sort(gathering.values[begin:n].T, axis=1)
+    edges = np.ones((runs, n - begin + 2))
+    # The chance to lie above each: exact where bets push the values to.
+    edges[:, 1:-1], edges[:, -1] = scipy.special.ndtr((mean[:, None] - before) / scale), 0
+    payoffs = _payoffs(gathering, begin) ** tilt
+    wanted = ((edges[:, :-1] - edges[:, 1:]) * payoffs).cumsum(1)
+    place = (wanted < (rng.random(runs) * wanted[:, -1])[:, None]).sum(1)
+    place = np.minimum(place, n - begin)
+    own = np.arange(runs)
+    high, low = edges[own, place], edges[own, place + 1]
+    drawn = -scipy.special.ndtri(low + (high - low) * (1 - rng.random(runs)))
+    return drawn, wanted[:, -1] / payoffs[own, place]
+
+
+def _payoffs(gathering: Gathering, begin: int) -> Floats:
+    """Return what all bets together pay at each place of the next value, by series."""
+    n = gathering.now
+    logs = gathering.logs[begin if n > begin else 0].astype(float)
+    stakes = np.exp(logs - logs.max(0)) if n else np.ones_like(logs)
+    stakes /= stakes.sum(0)
+    payoffs = np.ones((len(stakes), n - begin + 1))
+    for index, table in enumerate(gathering.tables):
+        if n - begin < len(table):
+            payoffs[index] = np.exp(table[n - begin].astype(float))
+    return np.asarray(np.maximum(stakes.T @ payoffs, 1e-3))
 
 
 def _covariance(case: Case) -> Floats:
-    """Return the covariance of units: means of `SIZES` captures each, less a control."""
+    """Return the covariance of filtered units: means of `SIZES` captures each, less a control and the unit before."""
     lag = np.abs(np.subtract.outer(np.arange(UNITS * SIZES), np.arange(UNITS * SIZES)))
     captures = case.rho**lag if case.rho else np.eye(UNITS * SIZES)
     means = captures.reshape(UNITS, SIZES, UNITS, SIZES).mean(axis=(1, 3))
-    return np.asarray(means + case.control * np.eye(UNITS), float)
-
-
-def _line(slope: float, far: float, alpha: float, jump: int, case: Case) -> Floats:
-    """Return a rise through the middle of the units that it takes to be found; with a jump, one on either side."""
-    order = np.arange(UNITS, dtype=float)
-    needed = (24 * math.log(4 / alpha) / slope**2) ** (1 / 3) * far
-    if not jump:
-        return np.asarray(slope * (order - needed * (1.6 if case.steps else 1.0) / 2))
-    end = max(needed, jump + needed / 2)
-    before, after = slope * (order - jump / 2), slope * (order - (jump + end) / 2)
-    return np.asarray(np.where(order < jump, before, after))
+    units = means + case.control * np.eye(UNITS)
+    filtered = np.eye(UNITS)[1:] - MEMORY * np.eye(UNITS)[:-1]
+    covariance = filtered @ units @ filtered.T
+    return np.asarray(covariance / covariance[0, 0], float)

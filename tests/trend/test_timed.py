@@ -270,6 +270,64 @@ def test_a_clock_that_goes_back_is_unfit():
     assert (found.decision, found.reason) == ("unfit", "the clock went back at capture 31")
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(10, 100), st.integers(1, 10**6))
+def test_a_clock_that_goes_back_anywhere_is_unfit(where, by):
+    captures = rounds(40, lambda n: 5e-4 * n)
+    before = captures[where - 1].begin_ns
+    captures[where] = msgspec.structs.replace(captures[where], begin_ns=before - by)
+    found = examined(captures)
+    assert (found.decision, found.reason) == (
+        "unfit",
+        f"the clock went back at capture {where + 1}",
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.integers(3, 119), max_size=60))
+def test_whatever_captures_are_missing_their_rounds_do_not_count(missing):
+    captures = rounds(40, lambda n: 5e-4 * n)
+    found = examined([one for n, one in enumerate(captures) if n not in missing])
+    whole = 39 - len({n // SIZES for n in missing})
+    assert found.n == whole * SIZES
+    # The last round may lack some without anything after it to tell.
+    lost = found.dropped > 0.1 * (found.n + found.dropped)
+    assert (found.decision == "unfit") == lost
+    assert found.decision in ("grows", "open", "unfit")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(1e-9, 1e6), st.integers(0, 40))
+def test_constant_times_of_any_size_never_grow(value, count):
+    captures = rounds(count, lambda _n: 0.0)
+    same = [msgspec.structs.replace(c, seconds=value, control_seconds=value) for c in captures]
+    found = examined(same, floor_seconds=0.0)
+    assert found.decision == "open"
+    assert found.statistic <= 1e-6
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2), st.sampled_from([1e7, 1e300, math.inf, math.nan, -1.0, 0.0]))
+def test_times_that_are_no_times_never_convict(least, absurd):
+    captures = rounds(40, lambda n: 5e-4 * n)
+    spoiled = [
+        msgspec.structs.replace(c, seconds=absurd) if c.order % SIZES == least else c
+        for c in captures
+    ]
+    assert examined(spoiled).decision == "unfit"
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_ranks_that_interleave_in_any_order_are_unfit(rng):
+    captures = rounds(40, lambda n: 5e-4 * n)
+    test, pending = timed.SeriesTest(range(SIZES), **FLOORS), [list(captures), list(captures)]
+    while pending[0] and pending[1]:
+        test.add(rng.choice(pending).pop(0))
+    assert test.decision == "unfit" or test.units.used <= len(captures)
+    assert examined(rng.sample(captures * 2, 2 * len(captures))).decision == "grows"
+
+
 def test_missing_sizes_are_no_rounds():
     captures = [one for one in rounds(60, lambda n: 5e-4 * n) if one.shape or one.round % 4]
     assert examined(captures).decision == "unfit"
