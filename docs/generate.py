@@ -1,4 +1,4 @@
-"""Writes what in docs/ is made from the code (`make docs`): two schemas and the reference of the settings."""
+"""Writes what in docs/ is made from the code (`make docs`): schemas, the reference of the settings, the images."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,13 @@ import msgspec
 
 from capture_canary.config.keys import schema
 from capture_canary.config.reference import reference
+from capture_canary.images import matrix
+from capture_canary.images.cells import Cell
 from capture_canary.model import Report
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- made by `capture-canary config reference` -->\n", "<!-- end -->"
+IMAGES, IMAGES_END = "<!-- made from images/matrix.toml -->\n", "<!-- end of images -->"
 
 
 def report_schema() -> str:
@@ -20,15 +23,43 @@ def report_schema() -> str:
     return json.dumps(draft | title | msgspec.json.schema(Report), indent=2) + "\n"
 
 
+def images() -> str:
+    """Return the matrix of images as a table: a line for each CANN, what differs between systems left out."""
+    lines = [
+        "| CANN | SoC | gets slower | core | vllm-ascend | vLLM | torch-npu | Python |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    system = next(cell.system for cell in matrix.load())
+    cells = [cell for cell in matrix.load() if cell.kind == "real" and cell.system == system]
+    for core, vllm in zip(cells[::2], cells[1::2], strict=True):
+        exposed = {True: "yes", False: "no", None: "not known"}[core.exposure.exposed]
+        row = [core.cann, core.soc, exposed, _standing(core)]
+        row += [
+            vllm.vllm_ascend or "-",
+            vllm.vllm or "-",
+            vllm.torch_npu or "-",
+            core.python or "-",
+        ]
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def _standing(cell: Cell) -> str:
+    return f"-: {cell.reason}" if cell.status == "unavailable" else cell.status
+
+
+def replace(page: Path, begin: str, end: str, text: str) -> None:
+    """Put a text between two marks of a page."""
+    before, _, rest = page.read_text().partition(begin)
+    page.write_text(before + begin + "\n" + text.strip() + "\n\n" + end + rest.partition(end)[2])
+
+
 def main() -> None:
     """Write the files."""
     (DOCS / "probe.schema.json").write_text(report_schema())
     (DOCS / "config.schema.json").write_text(json.dumps(schema(), indent=2) + "\n")
-    page = DOCS / "configuration.md"
-    before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(
-        before + BEGIN + "\n" + reference().strip() + "\n\n" + END + rest.partition(END)[2]
-    )
+    replace(DOCS / "configuration.md", BEGIN, END, reference())
+    replace(DOCS / "compatibility.md", IMAGES, IMAGES_END, images())
 
 
 if __name__ == "__main__":

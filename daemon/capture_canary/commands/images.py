@@ -11,9 +11,12 @@ from capture_canary.images.source import SourceError
 
 SUBCOMMANDS = {
     "list": "the matrix: which images there are, on what they are built, which can't be",
-    "compare": "the same probe in each image on this node: what decides an upgrade",
     "build": "build selected cells, several at a time",
+    "verify": "start images, and hold what is in them against the matrix and their labels",
+    "size": "what images add to the ones that they are built on",
+    "compare": "the same probe in each image on this node: what decides an upgrade",
     "standins": "make the bases of emulated cells: Debian with an emulated CANN",
+    "bake": "print the matrix as a file for `docker buildx bake`",
 }
 """Each is a module of `capture_canary.images.commands` with `configure` and `run`, as those of `capture-canary` are."""
 

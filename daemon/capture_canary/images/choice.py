@@ -16,6 +16,9 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--os", action="append", default=[], dest="systems")
     parser.add_argument("--flavour", action="append", default=[], choices=FLAVOURS)
     parser.add_argument("--kind", action="append", default=[], choices=KINDS)
+    parser.add_argument(
+        "--matrix", type=Path, metavar="FILE", help="another, e.g. with your registry's names"
+    )
 
 
 def chosen(args: argparse.Namespace) -> tuple[Cell, ...]:
@@ -25,7 +28,7 @@ def chosen(args: argparse.Namespace) -> tuple[Cell, ...]:
         MatrixError: there are none, or no such value.
     """
     return select(
-        matrix.load(),
+        matrix.load(args.matrix.read_text("utf-8") if args.matrix else None),
         names=args.names,
         kinds=args.kind,
         canns=args.cann,
