@@ -31,6 +31,7 @@ lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/hadolint images/Dockerfile images/*/*Dockerfile
 
 format: $(VENV)/test
 	$(BIN)/ruff check --fix .

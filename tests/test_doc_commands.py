@@ -32,6 +32,10 @@ ELSEWHERE = {
     "capture-canary env create": "gigabytes: every real test that needs an environment (tests/real/needing.py)",
     "capture-canary env path": "needs an environment: tests/environments/test_command.py",
     "capture-canary env exec": "needs an environment: tests/real/test_torch_npu.py",
+    "capture-canary images build": "minutes, and a Docker Engine: tests/real/test_images.py",
+    "capture-canary images standins": "needs root and a Docker Engine: tests/real/test_images.py",
+    "capture-canary images verify": "needs a Docker Engine: tests/real/test_images.py",
+    "capture-canary images size": "needs a Docker Engine: tests/real/test_images.py",
     "capture-canary doctor --assumptions": "a minute: tests/doctor/test_assumptions.py",
 }
 OTHERS = {
