@@ -95,7 +95,8 @@ def _all(
     client: Any, node: Any, config: Config, args: argparse.Namespace, errors: Console
 ) -> Comparison:
     tags = {cell.name: cell.tag(__version__) for cell in matrix.load()}
-    images = [tags.get(name, name) for name in args.images] or local_images(client)
+    named: list[str] = args.images
+    images = [tags.get(name, name) for name in named] or local_images(client)
     ask = Ask(
         arms=tuple(dict.fromkeys(args.arm or DEFAULTS.arms)),
         budget=args.budget,
