@@ -96,7 +96,7 @@ def _told(*, gone: bool = False) -> Iterator[None]:
         code = error.response.status_code
         if not (gone and code == _GONE):
             raise _KINDS.get(code, ApiError)(f"{code}: {str(error)[:300]}") from error
-    except (httpx2.HTTPError, ConfigError, OSError, ValueError) as error:
+    except Exception as error:  # whatever the client makes of a broken answer
         raise ApiError(f"{type(error).__name__}: {str(error)[:300]}") from error
 
 

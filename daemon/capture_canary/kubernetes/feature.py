@@ -44,6 +44,10 @@ class Caller:
         except ApiError as error:
             self._fail(error)
             return str(error)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            strange = ApiError(f"an object of the API is not as expected: {error!r}")
+            self._fail(strange)
+            return str(strange)
         if self._row or self.off:
             self._log.info("works_again", feature=self.name)
         self.off, self._row, self._said = None, 0, ""

@@ -46,19 +46,27 @@ class JobAsker:
 
     def attempt(self, config: Config, due: Due) -> None:
         """Ask for a probe if nothing speaks against it; whatever fails, the next one is planned."""
-        refusal = self._refusal(config)
-        if refusal is None:
-            request = Request(id=uuid.uuid4().hex, at=time.time())
-            self._board.change(running_since=request.at)
-            try:
-                self._took(config, due, self._ask(request))
-            except OSError as error:
-                self._skip(config, "kubernetes", f"the folder shared with `k8s`: {error}")
-            finally:
-                self._exchange.remove(Request)
-                self._board.change(running_since=None)
-        else:
-            self._skip(config, *refusal)
+        try:
+            refusal = self._refusal(config)
+            if refusal is None:
+                self._request(config, due)
+            else:
+                self._skip(config, *refusal)
+        except Exception:  # noqa: BLE001  # a fault here must not be met again in each beat
+            self._schedule.refused(float(config.gate.retry))
+            self._board.state(lambda state: state.after_failure("other"))
+            self._log.exception("probe_failed")
+
+    def _request(self, config: Config, due: Due) -> None:
+        request = Request(id=uuid.uuid4().hex, at=time.time())
+        self._board.change(running_since=request.at)
+        try:
+            self._took(config, due, self._ask(request))
+        except OSError as error:
+            self._skip(config, "kubernetes", f"the folder shared with `k8s`: {error}")
+        finally:
+            self._exchange.remove(Request)
+            self._board.change(running_since=None)
 
     def _refusal(self, config: Config) -> tuple[Reason, str] | None:
         """Why not; whether NPUs are free is the scheduler's to say."""

@@ -100,3 +100,43 @@ def test_a_probe_that_never_could_begin_is_refused(helm: Helm):
     on = ("--set", "mode=probe", "--set", "variants.cann-8-5-0-a3.enabled=true")
     assert "npus.visibleDevices" in helm.refusal(*on)
     assert "npus.exporter" in helm.refusal(*on, "--set-string", "npus.visibleDevices=0\\,1")
+
+
+def test_a_first_pool_is_apart_from_the_rest(helm: Helm):
+    values = next(path for path in CASES if path.stem == "everything-values")
+    sets = {
+        one["metadata"]["name"]: one
+        for one in of_kind(helm.template("--values", values), "DaemonSet")
+    }
+    first, rest = sets["canary-first"], sets["canary"]
+    pods = {
+        name: one["spec"]["template"]["spec"] for name, one in (("first", first), ("rest", rest))
+    }
+    assert "first" == pods["first"]["nodeSelector"]["pool"]
+    assert "pool" not in pods["rest"]["nodeSelector"]
+    terms = pods["rest"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    for term in terms["nodeSelectorTerms"]:
+        assert {"key": "pool", "operator": "NotIn", "values": ["first"]} in term["matchExpressions"]
+        assert len(term["matchExpressions"]) == 2  # the values' own is kept
+    assert ":0.1.1-" in pods["first"]["containers"][0]["image"]
+    assert "@sha256:" in pods["rest"]["containers"][0]["image"]
+    assert "2%" == rest["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
+    selectors = [one["spec"]["selector"]["matchLabels"] for one in (first, rest)]
+    assert selectors[0] != selectors[1]
+
+
+def test_two_variants_on_the_same_nodes_are_refused(helm: Helm):
+    on = "variants.cann-8-5-0-a3.enabled=true,variants.cann-9-0-0-a3.enabled=true"
+    assert "nodeSelector" in helm.refusal("--set", on)
+
+
+def test_the_list_of_images_has_every_image_of_ours(helm: Helm):
+    listed = set((CHART.parent / "images.txt").read_text().split())
+    for values in CASES:
+        if values.stem == "everything-values":  # has digests and a mirror
+            continue
+        for one in of_kind(helm.template("--values", values), "DaemonSet"):
+            for container in one["spec"]["template"]["spec"]["containers"]:
+                assert container["image"] in listed
