@@ -3,15 +3,17 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from tests.real import needing
 
-from capture_canary import emulate
+from capture_canary import emulate, environments
 from capture_canary.model import Report
 from capture_canary.probe.measure import Probe, ProbeSettings
 from capture_canary.probe.messages import Kind
@@ -31,10 +33,21 @@ class Case(NamedTuple):
     torch_npu: str
 
 
-CASES = (Case("torch-2.13.0", "2.13.0"), Case("torch-2.9.0", "2.9.0"))
+IN_CI = ("torch-2.13.0", "torch-2.9.0")
+"""Of the new symbol look-up and of the old. The others by hand: `capture-canary env create NAME`, `pytest -k NAME`."""
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.environment)
+def cases() -> Iterator[Any]:
+    """Every environment with torch alone."""
+    for name in environments.names():
+        pins = environments.recipe(name).wheels.read_text(encoding="utf-8")
+        (torch_npu,) = re.findall(r"^torch-npu==(\S+)$", pins, re.MULTILINE)
+        if name.startswith("torch-"):
+            marks = () if name in IN_CI else (pytest.mark.long,)
+            yield pytest.param(Case(name, torch_npu), marks=marks, id=name)
+
+
+@pytest.fixture(scope="module", params=cases())
 def case(request: pytest.FixtureRequest) -> Case:
     needing.environment(request.param.environment)
     return request.param  # type: ignore[no-any-return]
