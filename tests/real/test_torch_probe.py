@@ -138,6 +138,17 @@ def test_bad_node_is_unknown_with_a_reason(case: Case, fault: str, reason: str):
     assert reason in report["reason"]
 
 
+def test_a_profiler_that_the_stack_has_not_is_said_and_keeps_no_verdict_back(
+    case: Case, tmp_path: Path
+):
+    options = ("--profiler", str(tmp_path), "--arm", "as_configured", "--rounds", "1")
+    report = probe(case, "cann=8.5.0,soc=a3", *options)
+
+    assert "degraded" == report["verdict"], report["reason"]
+    assert "torch-npu's profiler wrote no api_statistic" in report["reason"]
+    assert "libmsprofiler.so" in report["reason"]
+
+
 def test_one_npu_too_few_is_said(case: Case):
     report = probe(case, "npus=1")
 

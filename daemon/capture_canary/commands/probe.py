@@ -53,6 +53,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="vllm: do not have it capture again, but many sizes once, when it starts; needs no private name of vLLM",
     )
+    parser.add_argument(
+        "--profiler",
+        type=Path,
+        metavar="DIR",
+        help="torch: have torch-npu's profiler write a profile of rank 0 there, for `capture-canary profile`",
+    )
     npus = parser.add_mutually_exclusive_group()
     npus.add_argument("--ranks", type=_ranks, metavar="N", help="use NPUs 0 to N-1 (2)")
     npus.add_argument("--devices", type=_numbers, metavar="N,N,…", help="use these NPUs")
@@ -122,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         python, base = measuring.stack(args)
         model = measuring.model(args)
         measuring.check_plot(args.plot)
-        _check_start(args)
+        _check_workload(args)
     except measuring.UsageError as error:
         errors.print(f"{error}", style="red", markup=False)
         return USAGE
@@ -146,7 +152,9 @@ def run(args: argparse.Namespace) -> int:
     return measuring.plot(report, args.plot, errors) or code
 
 
-def _check_start(args: argparse.Namespace) -> None:
+def _check_workload(args: argparse.Namespace) -> None:
+    if args.profiler and args.workload != "torch":
+        raise measuring.UsageError("--profiler: only the workload torch has torch-npu's profiler")
     if args.at_start and not args.preload:
         raise measuring.UsageError(
             "--at-start: only the tracer sees it, which --no-preload leaves out"
@@ -191,7 +199,9 @@ def _settings(
         mode=mode,
         mode_source=source,
         budget_seconds=args.budget or PATIENCE[args.workload],
-        full=args.full,
+        # A profiler that was asked to stop in the middle would have no time to write.
+        full=args.full or args.profiler is not None,
+        profile=str(args.profiler.absolute()) if args.profiler else None,
         preload=args.preload,
     )
     if args.workload != "vllm":

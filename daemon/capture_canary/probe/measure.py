@@ -151,6 +151,7 @@ class Probe:
             kinds=kinds,
             model=settings.model,
             graph_mode=settings.graph_mode,
+            profile=f"{settings.profile}/{name}" if settings.profile else None,
             buffer_mb=settings.buffer_mb,
             deadline_seconds=seconds,
         )

@@ -10,6 +10,7 @@ import msgspec
 
 from capture_canary.model import ArmName, Capture, GraphsFate
 
+MAX_NOTE = 1000
 MAX_LINE = 4096
 """Bytes of a line, its end included: PIPE_BUF of Linux, up to which ranks that share a pipe cannot interleave."""
 
@@ -38,6 +39,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...]
     model: str | None = None
     """vLLM: folder of the model; None: a tiny one with as many layers as `collectives` asks for."""
+    profile: str | None = None
+    """torch: folder for a profile of rank 0; None: none is made."""
     graph_mode: str | None = None
     """vLLM: its cudagraph_mode; None: the one of the largest graphs that its version has."""
     buffer_mb: int

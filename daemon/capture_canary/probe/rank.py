@@ -12,10 +12,12 @@ import msgspec
 
 from capture_canary.model import Capture
 from capture_canary.probe.messages import (
+    MAX_NOTE,
     Captured,
     Control,
     Failed,
     Kind,
+    Noted,
     Record,
     Spec,
     Started,
@@ -102,8 +104,8 @@ class Workload(Protocol):
     def end(self) -> None:
         """Destroy the series' graphs and communicator."""
 
-    def close(self) -> None:
-        """Give the NPU back."""
+    def close(self) -> str | None:
+        """Give the NPU back; return what is to be known of how it was measured."""
 
 
 class Rank:
@@ -145,7 +147,8 @@ class Rank:
             case EndSeries():
                 self._workload.end()
             case Close():
-                self._workload.close()
+                if note := self._workload.close():
+                    self.record(Noted(text=note[:MAX_NOTE]))
         return Done()
 
     def _control(self, root: bytes) -> None:

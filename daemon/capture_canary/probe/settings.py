@@ -24,6 +24,8 @@ class ProbeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of the model that vLLM captures; None: a tiny one, whose layers `collectives` tells."""
     graph_mode: str | None = None
     """What vLLM captures, its cudagraph_mode; None: the one of the largest graphs that its version has."""
+    profile: str | None = None
+    """Folder for profiles of rank 0 by torch-npu's profiler, one an arm; None: none are made."""
     devices: tuple[int, ...] = (0, 1)
     """NPUs, one a rank, as the runtime numbers them here. HCCL's AICPU path needs two ranks or more."""
     collectives: int = 16

@@ -15,6 +15,7 @@ from typing import Any
 from capture_canary.probe.cann import EXPANSION_AI_CPU
 from capture_canary.probe.messages import Kind, Spec
 from capture_canary.probe.workloads.acl import CONTROLS
+from capture_canary.probe.workloads.profiled import Profiler
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 os.environ["TASK_QUEUE_ENABLE"] = (
@@ -40,6 +41,7 @@ class TorchWorkload:
         self._ranks = len(spec.devices)
         self._device = spec.devices[rank]
         self._graphs: list[Any] = []
+        self._profiler: Profiler | None = None
 
     def open(self) -> tuple[str, dict[str, str]]:
         """Import torch-npu, take the NPU and two buffers.
@@ -62,6 +64,8 @@ class TorchWorkload:
         largest = max(self._spec.shapes)
         self._send = torch.zeros(largest, device="npu")
         self._receive = torch.zeros(largest * self._ranks, device="npu")
+        if self._spec.profile and self._rank == 0:
+            self._profiler = Profiler(self._spec.profile)
         versions = {"torch": str(torch.__version__), "torch_npu": torch_npu.__version__}
         return torch.npu.get_device_name(self._device), versions
 
@@ -130,10 +134,11 @@ class TorchWorkload:
             self._graphs.pop().reset()
         dist.destroy_process_group(self._group)
 
-    def close(self) -> None:
+    def close(self) -> str | None:
         """Leave the ranks; the NPU goes with the process."""
         torch.npu.synchronize()
         dist.destroy_process_group()
+        return self._profiler.end() if self._profiler else None
 
     def _new_group(self, expansion_mode: int) -> Any:
         """Return a group; `expansion_mode` 0 leaves the choice to HCCL_OP_EXPANSION_MODE."""
