@@ -203,9 +203,19 @@ def _servers(state: State) -> Iterator[Metric]:
         "mode",
         "source",
     )
+    missing = _gauge(
+        "servers_untraced",
+        "Of these, those that were started to be traced and have no trace: nothing is known of their captures.",
+        "stack",
+    )
+    untraced: dict[str, int] = {}
     for labels, servers in _serving(state).items():
         count.add_metric(list(labels), float(len(servers)))
-    yield count
+        lacking = sum(1 for one in servers if one.untraced)
+        untraced[labels[0]] = untraced.get(labels[0], 0) + lacking
+    for stack, number in untraced.items():
+        missing.add_metric([stack], float(number))
+    yield from (count, missing)
     yield from _known(
         "probe_about_servers",
         "1 where the servers run the hcomm that probes run, 0 where a probe says nothing of them; absent if not known.",

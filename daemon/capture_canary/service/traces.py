@@ -13,6 +13,7 @@ from capture_canary.service.board import Board
 from capture_canary.service.reports import evidence
 from capture_canary.stack.exposure import effective_mode
 from capture_canary.stack.identity import stack_id
+from capture_canary.stack.servers import Server
 from capture_canary.store import Store
 from capture_canary.trace.folder import MAX_FILES, TracedProcess, TraceFolder
 from capture_canary.trend import verdict
@@ -37,10 +38,9 @@ class TraceWatch:
         self._store = store
         self._next = 0.0
         self._overfull = False
-        self._stack_then: Stack | None = None
-        self._then: set[Path] = set()
-        """Traces that said how it was, at the last look."""
-        self._said: dict[tuple[str, str | None], tuple[VerdictName, str | None]] = {}
+        self._then: tuple[Stack, set[Path], list[Server]] | None = None
+        """The node's stack, traces that said how it was, and servers without the one they should have, at the last look."""
+        self._said: dict[tuple[str, str | None, bool], tuple[VerdictName, str | None]] = {}
         self._log: Any = get_logger("trace")
 
     def poll(self) -> None:
@@ -48,17 +48,20 @@ class TraceWatch:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + EVERY
-        new, stack = self._folder.poll(), self._board.view.state.stack
+        new, state = self._folder.poll(), self._board.view.state
         if self._folder.left_out and not self._overfull:
             self._log.warning("traces_left_out", files=self._folder.left_out, followed=MAX_FILES)
         self._overfull = self._folder.left_out > 0
         current = self._folder.current()
-        now = {process.file.path for process in current}
-        if not new and stack is self._stack_then and now == self._then:
+        lacking = [one for one in state.servers.servers if one.captures and one.untraced]
+        now = (state.stack, {process.file.path for process in current}, lacking)
+        if not new and now == self._then:
             return
-        left = self._then - now
-        self._stack_then, self._then = stack, now
+        # Traces that are no more, or servers that were untraced and are not.
+        left = self._then and (self._then[1] - now[1] or len(lacking) < len(self._then[2]))
+        self._then = now
         reports = [self._judge(group) for group in self._groups(current)]
+        reports += self._untraced(lacking)
         if reports:
             self._publish(reports, new)
         else:
@@ -111,12 +114,40 @@ class TraceWatch:
             series=series,
         )
 
+    def _untraced(self, lacking: list[Server]) -> list[Report]:
+        """Return what is to be said of servers that were to be traced and are not: nothing is known of them."""
+        if not lacking:
+            return []
+        first = lacking[0]
+        why = f"of processes to be traced {len(lacking)} are not, such as {first.pid}: {first.untraced}"
+        judgement = verdict.judge(
+            (),
+            ranks=len(lacking),
+            hcomm=None,
+            soc=None,
+            configured_mode=first.mode.set_to,
+            control=None,
+            arm_failures={"as_configured": why},
+            evidence="trace",
+        )
+        return [
+            report_of(
+                judgement,
+                emulated=self._board.view.state.emulated,
+                mode=first.mode.in_force,
+                mode_source=f"servers: {first.mode.source}",
+                stack=first.stack,
+                control=None,
+                series=[],
+            )
+        ]
+
     def _publish(self, reports: list[Report], new: list[Capture]) -> None:
         now = time.time()
         for report in reports:
             name = stack_id(report.stack)
             said = (report.verdict, report.cause)
-            place = (name, report.mode)
+            place = (name, report.mode, bool(report.series))
             if self._said.get(place) != said:
                 while len(self._said) >= _SAID:  # anybody may write traces of ever new stacks
                     self._said.pop(next(iter(self._said)))

@@ -9,10 +9,17 @@ import msgspec
 
 MODE = "HCCL_OP_EXPANSION_MODE"
 DETERMINISTIC = "HCCL_DETERMINISTIC"
+PRELOAD = "LD_PRELOAD"
+TRACE_DIR = "CAPTURE_CANARY_TRACE_DIR"
+PROBE = "CAPTURE_CANARY_PROBE"
+"""In the environment of every process of a probe of ours."""
 ALLOWED = frozenset(
     {
         MODE,
         DETERMINISTIC,
+        PRELOAD,
+        TRACE_DIR,
+        PROBE,
         "HCCL_BUFFSIZE",
         "ASCEND_HOME_PATH",
         "ASCEND_TOOLKIT_HOME",

@@ -14,6 +14,7 @@ from capture_canary.stack.packages import prefix_of, read_packages
 from capture_canary.stack.proc import ProcessFolder
 from capture_canary.stack.servers import Pod, Server, expected
 from capture_canary.stack.serving import arguments, serves
+from capture_canary.stack.untraced import untraced
 from capture_canary.trace.header import ProcessFacts
 
 MAX_ANCESTORS = 4
@@ -41,8 +42,10 @@ class Examiner:
         self._soc = soc
         self._stacks: dict[object, Stack] = {}
 
-    def examine(self, pid: int, argv: Sequence[str], traced: ProcessFacts | None) -> Server | None:
-        """Return all that is known of a process; None if it has ended."""
+    def examine(
+        self, pid: int, argv: Sequence[str], traced: ProcessFacts | None, npus: Sequence[int] = ()
+    ) -> Server | None:
+        """Return all that is known of a process that holds these NPUs; None if it has ended."""
         folder = ProcessFolder(self._proc, pid)
         unseen: list[str] = []
         try:
@@ -67,7 +70,7 @@ class Examiner:
             engine=served.engine if served else "unknown",
             role=served.role if served else printable(argv[0].rpartition("/")[2], 48),
             found_by=(),
-            npus=(),
+            npus=tuple(npus),
             container=container,
             pod=self._pod(folder, container),
             mode=mode,
@@ -76,6 +79,12 @@ class Examiner:
             exposed=exposed.exposed,
             reason=exposed.reason,
             unseen=tuple(unseen),
+            untraced=untraced(
+                folder,
+                [one.environment for one in said],
+                traced=traced is not None,
+                npus=bool(npus),
+            ),
         )
 
     def _environments(

@@ -64,6 +64,10 @@ class ProcessFolder:
         homes = [match[1].decode(errors="replace") for match in _LIBRARY.finditer(maps)]
         return list(dict.fromkeys(homes))[:4]
 
+    def loaded(self, library: str) -> bool:
+        """Whether it has a library of that file name mapped."""
+        return f"/{library}\n".encode() in self.read("maps", MAX_MAPS)
+
     def program(self) -> str:
         """Return the path of its program, as its own container sees it."""
         return os.readlink(f"{self.path}/exe")  # noqa: PTH115  # a string is what is wanted

@@ -82,13 +82,14 @@ class Finder:
         wanted = dict(sorted(found.items())[:MAX_SERVERS])
         examiner = Examiner(self._proc, inspect=self._inspect, soc=soc, told=told)
         servers, lost = self._looks.each(
-            wanted, lambda pid: examiner.examine(pid, wanted[pid].argv, wanted[pid].traced)
+            wanted,
+            lambda pid: examiner.examine(
+                pid, wanted[pid].argv, wanted[pid].traced, sorted(wanted[pid].npus)
+            ),
         )
         return Servers(
             servers=tuple(
-                msgspec.structs.replace(
-                    server, npus=tuple(sorted(wanted[pid].npus)), found_by=_found_by(wanted[pid])
-                )
+                msgspec.structs.replace(server, found_by=_found_by(wanted[pid]))
                 for pid, server in servers.items()
                 if server
             ),

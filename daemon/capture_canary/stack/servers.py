@@ -43,6 +43,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     unseen: tuple[str, ...]
     """What could not be read of it, and what would show it."""
+    untraced: str | None = None
+    """Why it has no trace although it was started to be traced."""
 
     @property
     def several_communicators(self) -> bool:
