@@ -2,17 +2,20 @@
 
 import ctypes.util
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from tests.real import needing
 from tests.running import Running, until
+from tests.tracer.building import Build, miss
 
 from capture_canary import emulate
 from capture_canary.environments import Environment
+from capture_canary.native import tracer_path
 from capture_canary.store import Store
 
 pytestmark = pytest.mark.real
@@ -43,19 +46,28 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Running]]:
         one.process.wait()
 
 
-def serve(environment: Environment, emulation: str, folder: Path, **environ: str) -> None:
+EXEC = (sys.executable, "-m", "capture_canary.cli", "exec", "--")
+
+
+def serve(
+    environment: Environment,
+    emulation: str,
+    folder: Path,
+    by: Sequence[str] = EXEC,
+    **environ: str,
+) -> None:
     """Run two ranks of a server, each by `capture-canary exec`, to their ends."""
     variables = environment.variables(emulate.parse(emulation), os.environ)
     automatic = {f"HCCL_{side}_SOCKET_PORT_RANGE": "auto" for side in ("HOST", "NPU")}
-    traced = [sys.executable, "-m", "capture_canary.cli", "exec", "--"]
     script = [str(environment.python), str(Path(__file__).with_name("npu_rank.py"))]
     rest = [str(RANKS), str(folder / "store"), "destroyed", str(K), str(CAPTURES)]
     base = {**os.environ, **variables, **automatic, **environ}
     ranks = [
         subprocess.Popen(
-            [*traced, *script, str(rank), *rest],
+            [*by, *script, str(rank), *rest],
             env=base | {"CAPTURE_CANARY_TRACE_DIR": str(folder / "traces")},
             stdout=subprocess.DEVNULL,
+            stderr=(folder / f"stderr-{rank}").open("wb"),
         )
         for rank in range(RANKS)
     ]
@@ -106,14 +118,37 @@ def test_its_captures_are_judged(
     assert {K} == {one.collectives for one in report.series}
 
 
-def test_with_an_allocator_preloaded_too(
-    environment: Environment, start: Callable[[str], Running], tmp_path: Path
-):
-    found = ctypes.util.find_library("jemalloc")
-    if found is None:
-        pytest.skip("libjemalloc is not installed (Debian: apt install libjemalloc2)")
-    daemon = start("cann=8.5.0,soc=a3")
+def mspti(folder: Path) -> str:
+    """Build a libmspti.so of ours, which stands in front of CANN's memory functions as CANN's does."""
+    built = Build(folder).library("libmspti.so", ["mspti.c"], "-ldl")
+    return str(built)
 
-    serve(environment, "cann=8.5.0,soc=a3", tmp_path, LD_PRELOAD=found)
+
+@pytest.mark.parametrize("first", [True, False], ids=["tracer first", "tracer last"])
+def test_with_an_allocator_and_a_profiler_preloaded_too(
+    environment: Environment,
+    start: Callable[[str], Running],
+    tmp_path: Path,
+    first: bool,  # noqa: FBT001  # a parameter
+):
+    jemalloc = ctypes.util.find_library("jemalloc")
+    if jemalloc is None:
+        miss("libjemalloc is not installed (Debian: apt install libjemalloc2)")
+    daemon = start("cann=8.5.0,soc=a3")
+    others = [jemalloc, mspti(tmp_path)]
+    preload = others if first else [*others, str(tracer_path())]
+    by = EXEC if first else ()
+
+    serve(environment, "cann=8.5.0,soc=a3", tmp_path, by, LD_PRELOAD=":".join(preload))
 
     until(lambda: verdict(daemon, "degraded"))
+    for rank in range(RANKS):  # the profiler goes on seeing what it did
+        said = (tmp_path / f"stderr-{rank}").read_text(encoding="utf-8", errors="replace")
+        copies = max(int(number) for number in re.findall(r"mspti: copies=([0-9]+)", said))
+        assert copies > K * CAPTURES, said
+    daemon.end()
+    store = Store(tmp_path / "state")
+    (judged,) = [one for one in store.probes(whole=True) if one.verdict == "degraded"]
+    store.close()
+    assert judged.report is not None
+    assert judged.report.matches_law
