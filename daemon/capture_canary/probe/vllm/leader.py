@@ -54,8 +54,6 @@ class VllmLeader:
         self._records = records
         self._stdin = stdin
         self._step = "Open"
-        self._mode: str | None = None
-        self._at_start = all(kind.graphs == "kept" for kind in spec.kinds)
 
     def run(self) -> int:
         """Start, control, capture; 0 when all of it was made."""
@@ -69,25 +67,21 @@ class VllmLeader:
         return 0
 
     def _run(self) -> None:
-        os.environ.update(ENVIRONMENT)
-        os.environ.pop("ASCEND_LAUNCH_BLOCKING", None)
         devices = self._spec.devices
-        if devices != tuple(range(len(devices))):
-            os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, devices))
-        engine = self._engine()
+        engine = start(self._spec)
         in_force: str | None = None
         for seen in engine.collective_rpc("capture_canary_open"):
             in_force = seen.pop("graph_mode")
             self._record(Started(**{**seen, "device": devices[seen["rank"]]}))
         if in_force == "NONE":
             raise modes.ModeError(
-                f"vLLM captures nothing: it made cudagraph_mode {self._mode} into NONE"
+                f"vLLM captures nothing: it made cudagraph_mode {self._spec.graph_mode or ''} into NONE"
             )
         self._step = "RunControl"
         for rank, copies in enumerate(engine.collective_rpc("capture_canary_control")):
             self._record(Control(rank=rank, copies=copies))
         self._step = "MakeCapture"
-        if self._at_start:
+        if _at_start(self._spec):
             self._captured(engine.collective_rpc("capture_canary_start"), "kept")
             return
         for number in range(self._spec.rounds):
@@ -119,43 +113,62 @@ class VllmLeader:
                     )
                 )
 
-    def _engine(self) -> Any:
-        from vllm import LLM  # noqa: PLC0415  # reads the environment that was just set
-
-        spec = self._spec
-        folder = Path(os.environ["CAPTURE_CANARY_TRACE_DIR"], "model")
-        self._mode = modes.chosen(spec.graph_mode, metadata.version("vllm-ascend"))
-        alone = self._at_start or self._mode == modes.DECODE
-        layers = tiny.layers(spec.collectives)
-        model = spec.model or str(tiny.write(folder, layers=layers, ranks=len(spec.devices)))
-        return LLM(
-            model=model,
-            load_format="dummy",
-            skip_tokenizer_init=True,
-            dtype="bfloat16",
-            seed=10,
-            tensor_parallel_size=len(spec.devices),
-            distributed_executor_backend="mp",
-            max_model_len=128,
-            # Decoding of more sequences than that is not captured.
-            max_num_seqs=max(MAX_SEQUENCES, *spec.shapes) if alone else MAX_SEQUENCES,
-            max_num_batched_tokens=max(128, *spec.shapes),
-            num_gpu_blocks_override=64,
-            gpu_memory_utilization=0.5,
-            use_tqdm_on_load=False,
-            worker_extension_cls=EXTENSION,
-            compilation_config=self._compilation(),
-        )
-
-    def _compilation(self) -> dict[str, Any]:
-        from vllm.config import CompilationConfig  # noqa: PLC0415  # as above
-
-        config: dict[str, Any] = {"cudagraph_capture_sizes": list(self._spec.shapes)}
-        # vLLM before 0.10.1 knows no modes: it captures a graph a piece.
-        if "cudagraph_mode" in CompilationConfig.__dataclass_fields__:
-            config["cudagraph_mode"] = self._mode
-        return config
-
     def _record(self, record: Record) -> None:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._records, encode(record))
+
+
+def start(spec: Spec) -> Any:
+    """Start the LLM of a spec: vLLM captures its sizes, its workers have the methods of ours.
+
+    Raises:
+        modes.ModeError: its version does not capture in the mode that is wanted.
+    """
+    os.environ.update(ENVIRONMENT)
+    os.environ.pop("ASCEND_LAUNCH_BLOCKING", None)
+    if spec.devices != tuple(range(len(spec.devices))):
+        os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, spec.devices))
+    from vllm import LLM  # noqa: PLC0415  # reads the environment that was just set
+
+    mode = modes.chosen(spec.graph_mode, metadata.version("vllm-ascend"))
+    # Decoding of more sequences than max_num_seqs is not captured.
+    sequences = (
+        max(MAX_SEQUENCES, *spec.shapes)
+        if _at_start(spec) or mode == modes.DECODE
+        else MAX_SEQUENCES
+    )
+    folder = Path(os.environ["CAPTURE_CANARY_TRACE_DIR"], "model")
+    layers = tiny.layers(spec.collectives)
+    model = spec.model or str(tiny.write(folder, layers=layers, ranks=len(spec.devices)))
+    return LLM(
+        model=model,
+        load_format="dummy",
+        skip_tokenizer_init=True,
+        dtype="bfloat16",
+        seed=10,
+        tensor_parallel_size=len(spec.devices),
+        distributed_executor_backend="mp",
+        max_model_len=128,
+        max_num_seqs=sequences,
+        max_num_batched_tokens=max(128, *spec.shapes),
+        num_gpu_blocks_override=64,
+        gpu_memory_utilization=0.5,
+        use_tqdm_on_load=False,
+        worker_extension_cls=EXTENSION,
+        compilation_config=_compilation(spec, mode),
+    )
+
+
+def _compilation(spec: Spec, mode: str) -> dict[str, Any]:
+    from vllm.config import CompilationConfig  # noqa: PLC0415  # as above
+
+    config: dict[str, Any] = {"cudagraph_capture_sizes": list(spec.shapes)}
+    # vLLM before 0.10.1 knows no modes: it captures a graph a piece.
+    if "cudagraph_mode" in CompilationConfig.__dataclass_fields__:
+        config["cudagraph_mode"] = mode
+    return config
+
+
+def _at_start(spec: Spec) -> bool:
+    """Whether only what vLLM captures when it starts is wanted."""
+    return all(kind.graphs == "kept" for kind in spec.kinds)
