@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -165,17 +166,17 @@ def main(names: Sequence[str]) -> None:
             compare(
                 name,
                 {
-                    "bare": lambda own=own: vllm_start(own, traced=False),
-                    "with the tracer": lambda own=own: vllm_start(own, traced=True),
-                    "an arm of the probe": lambda own=own: vllm_arm(own),
+                    "bare": partial(vllm_start, own, traced=False),
+                    "with the tracer": partial(vllm_start, own, traced=True),
+                    "an arm of the probe": partial(vllm_arm, own),
                 },
             )
         else:
             compare(
                 name,
                 {
-                    "bare": lambda own=own: torch_start(own, traced=False),
-                    "with the tracer": lambda own=own: torch_start(own, traced=True),
+                    "bare": partial(torch_start, own, traced=False),
+                    "with the tracer": partial(torch_start, own, traced=True),
                 },
             )
 

@@ -39,7 +39,7 @@ class TraceWatch:
         self._next = 0.0
         self._overfull = False
         self._then: tuple[Stack, set[Path], list[Server]] | None = None
-        """The node's stack, traces that said how it was, and servers without the one they should have, at the last look."""
+        """Stack, traces that said how it was, and servers without the trace they should have, at the last look."""
         self._said: dict[tuple[str, str | None, bool], tuple[VerdictName, str | None]] = {}
         self._log: Any = get_logger("trace")
 
