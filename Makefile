@@ -6,6 +6,8 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
+SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint
+
 .PHONY: run probe test test-real test-long lint format docs bench bench-statistics lock clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
@@ -32,6 +34,10 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/hadolint images/Dockerfile images/*/*Dockerfile
+	$(BIN)/shellcheck $(SCRIPTS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec deploy/docker/compose.yaml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet --persona=pedantic .github/workflows
 
 format: $(VENV)/test
 	$(BIN)/ruff check --fix .

@@ -47,7 +47,7 @@ def build(out: Path, arch: str, wheel: Path | None = None) -> None:
     """
     with tempfile.TemporaryDirectory() as work:
         wheels = Path(work, "wheels")
-        own = wheel or _own_wheel(arch, Path(work, "own"))
+        own = wheel or own_wheel(arch, Path(work, "own"))
         if not own.name.endswith(f"_{arch}.whl"):
             raise PayloadError(f"{own}: is not for {arch}")
         _download(arch, wheels)
@@ -66,7 +66,12 @@ def build(out: Path, arch: str, wheel: Path | None = None) -> None:
     _sign(out, own.name.split("-")[1])
 
 
-def _own_wheel(arch: str, out: Path) -> Path:
+def own_wheel(arch: str, out: Path) -> Path:
+    """Build our wheel for an architecture; return its path below `out`.
+
+    Raises:
+        PayloadError: there is no cross compiler, or the build failed.
+    """
     environ = dict(os.environ)
     if arch != platform.machine():
         compiler = f"{arch}-linux-gnu-gcc"

@@ -124,12 +124,13 @@ class Daemon:
 
 @pytest.fixture
 def daemon(node, package, tmp_path):
+    client, folder = node
     started = []
 
     def start(**changed):
         for name in ("state", "run"):
             (tmp_path / name).mkdir()
-        started.append(Daemon(*node, package, tmp_path, **changed))
+        started.append(Daemon(client, folder, package, tmp_path, **changed))
         return started[-1]
 
     yield start

@@ -21,36 +21,51 @@ pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "images" / "injector"
-SOURCES = ("pyproject.toml", "daemon", "requirements", "images/requirements.txt", "images/injector")
+SOURCES = (
+    "pyproject.toml",
+    "daemon",
+    "requirements",
+    "images/requirements.txt",
+    "images/injector",
+    "scripts",
+)
 BASE = "docker.io/library/busybox:1.37.0-musl"
 INJECTOR, SERVER = "canary-injector", "canary-server"
 HOME = "/opt/capture-canary"
 SHUT_IN = ("--rm", "--read-only", "--cap-drop=ALL", "--network=none", "--security-opt=no-new-privileges")  # fmt: skip
 
 
-def payload(folder, arch):
-    """The payload as a release makes it, and what else the image is built of; kept while nothing of it changes."""
+def released():
+    """What `scripts/release build` makes, for both architectures; kept while nothing of it changes."""
     command = [need("git"), "-C", ROOT, "ls-files", "-z", *SOURCES]
     listed = subprocess.run(command, check=True, capture_output=True).stdout
     names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
     sources = b"".join((ROOT / name).read_bytes() for name in names)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "capture-canary-ci")
-    kept = cache / "injector" / f"{arch}-{hashlib.sha256(sources).hexdigest()[:16]}"
-    if not (kept / "MANIFEST").exists():
-        for old in kept.parent.glob(f"{arch}-*"):
-            shutil.rmtree(old)
-        command = [sys.executable, HERE / "payload.py", "--arch", arch, kept]
-        subprocess.run(command, check=True, timeout=500)
-    shutil.copytree(kept, folder / "payload")
-    for name in ("Dockerfile", "inject"):
-        shutil.copy2(HERE / name, folder / name)
+    kept = cache / "release" / hashlib.sha256(sources).hexdigest()[:16]
+    if not (kept / "SHA256SUMS").exists():
+        need("aarch64-linux-gnu-gcc")
+        shutil.rmtree(kept.parent, ignore_errors=True)
+        command = [sys.executable, ROOT / "scripts" / "release", "build", "--out", kept]
+        subprocess.run(command, check=True, timeout=900)
+    return kept
+
+
+def payload(folder, name):
+    """A build context with the payload of a release."""
+    archive = released() / f"payload-{name}.tar.gz"
+    subprocess.run([need("tar"), "-xf", archive, "-C", folder], check=True)
+    for file in ("Dockerfile", "inject"):
+        shutil.copy2(HERE / file, folder / file)
     return folder
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The build context for this machine."""
-    return payload(tmp_path_factory.mktemp("here"), platform.machine())
+    return payload(
+        tmp_path_factory.mktemp("here"), {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -238,8 +253,7 @@ def test_every_python_has_its_modules(request, which):
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory):
     """The build context for arm64, made on any machine."""
-    need("aarch64-linux-gnu-gcc")
-    return payload(tmp_path_factory.mktemp("aarch64"), "aarch64")
+    return payload(tmp_path_factory.mktemp("aarch64"), "arm64")
 
 
 def test_arm64_holds_nothing_of_this_machine(foreign):

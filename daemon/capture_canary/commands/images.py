@@ -17,6 +17,8 @@ SUBCOMMANDS = {
     "compare": "the same probe in each image on this node: what decides an upgrade",
     "standins": "make the bases of emulated cells: Debian with an emulated CANN",
     "bake": "print the matrix as a file for `docker buildx bake`",
+    "sbom": "what is in an image of ours, as CycloneDX",
+    "export": "images as files, with a list and checksums, for registries that can't be reached",
 }
 """Each is a module of `capture_canary.images.commands` with `configure` and `run`, as those of `capture-canary` are."""
 

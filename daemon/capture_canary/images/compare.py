@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from capture_canary.images import matrix
+from capture_canary.images import local, matrix
 from capture_canary.images.run import NotRemovedError, RunError, answer, run
 from capture_canary.images.turn import Node, RefusedError
 from capture_canary.model import ArmName, Estimate, Report, VerdictName
@@ -14,8 +14,6 @@ from capture_canary.stack import versions
 from capture_canary.stack.exposure import family
 from capture_canary.trend import growth
 
-LABELS = "io.capture-canary."
-"""What the labels begin with that an image says of itself by."""
 _START_SECONDS = 30.0
 """What a container may take beside its probe: to start, to import, to print."""
 
@@ -101,15 +99,6 @@ def compare(client: Any, node: Node, image: str, ask: Ask) -> Compared:
     )
 
 
-def local_images(client: Any) -> list[str]:
-    """Return the tags of images of ours that are here, by CANN, the oldest first."""
-    tags: list[tuple[versions.Version | None, str]] = []
-    for one in client.api.images(filters={"label": f"{LABELS}flavour"}):
-        number = versions.parse((one.get("Labels") or {}).get(f"{LABELS}cann"))
-        tags += [(number, tag) for tag in one.get("RepoTags") or [] if tag != "<none>:<none>"]
-    return [tag for number, tag in sorted(tags, key=lambda pair: (pair[0] or (), pair[1]))]
-
-
 def contradictions(labels: dict[str, str], report: Report) -> list[str]:
     """Return what an image says of itself and its content does not bear out."""
     found = []
@@ -127,21 +116,11 @@ def contradictions(labels: dict[str, str], report: Report) -> list[str]:
 
 
 def _inspect(client: Any, image: str) -> Compared:
-    from docker import errors  # noqa: PLC0415  # an extra
-
     try:
-        about = client.api.inspect_image(image)
-    except errors.ImageNotFound:
-        return Compared(image=image, problem="there is no such image here: pull or build it")
-    except (errors.DockerException, OSError) as error:
-        return Compared(image=image, problem=plain(str(error)))
-    labels = (about.get("Config") or {}).get("Labels") or {}
-    said = {
-        name.removeprefix(LABELS): plain(str(value))
-        for name, value in labels.items()
-        if name.startswith(LABELS)
-    }
-    return Compared(image=image, id=about.get("Id"), labels=said)
+        about = local.inspect(client, image)
+    except local.ImageError as error:
+        return Compared(image=image, problem=str(error))
+    return Compared(image=image, id=about.id, labels=about.labels)
 
 
 def _probe(client: Any, node: Node, about: Compared, ask: Ask) -> Report:

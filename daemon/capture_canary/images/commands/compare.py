@@ -20,8 +20,8 @@ from capture_canary.commands.config import add_settings, settings_of
 from capture_canary.config import Config, ConfigError
 from capture_canary.emulate import EmulationError
 from capture_canary.exits import UNKNOWN, USAGE, exit_code
-from capture_canary.images import engine, matrix, page
-from capture_canary.images.compare import Ask, Compared, Comparison, compare, local_images, missing
+from capture_canary.images import engine, local, page
+from capture_canary.images.compare import Ask, Compared, Comparison, compare, missing
 from capture_canary.images.turn import this_node
 from capture_canary.lock import LockBusyError, LockUnusableError
 from capture_canary.model import ArmName
@@ -94,16 +94,14 @@ def _check(args: argparse.Namespace) -> None:
 def _all(
     client: Any, node: Any, config: Config, args: argparse.Namespace, errors: Console
 ) -> Comparison:
-    tags = {cell.name: cell.tag(__version__) for cell in matrix.load()}
-    named: list[str] = args.images
-    images = [tags.get(name, name) for name in named] or local_images(client)
+    images = local.named(client, args.images)
     ask = Ask(
         arms=tuple(dict.fromkeys(args.arm or DEFAULTS.arms)),
         budget=args.budget,
         package=str(args.package.resolve()) if args.package else None,
     )
     done: list[Compared] = []
-    for number, image in enumerate(dict.fromkeys(images), 1):
+    for number, image in enumerate(images, 1):
         with errors.status(escape(f"{number} of {len(images)}: {words.plain(image)}")):
             done.append(compare(client, node, image, ask))
         _tell(done[-1], ask, errors)
