@@ -18,10 +18,14 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def images(docker, engine):
-    """`capture-canary images …` on the engine."""
+def environ(docker, engine):
     assert engine
-    environ = {**os.environ, "DOCKER_HOST": f"unix://{docker[1]}"}
+    return {**os.environ, "DOCKER_HOST": f"unix://{docker[1]}"}
+
+
+@pytest.fixture
+def images(environ):
+    """`capture-canary images …` on the engine."""
 
     def run(*words):
         command = [sys.executable, "-m", "capture_canary.cli", "images", *words]
@@ -29,7 +33,6 @@ def images(docker, engine):
             command, env=environ, capture_output=True, text=True, check=False, timeout=300
         )
 
-    run.environ = environ
     return run
 
 
@@ -91,9 +94,9 @@ def test_a_full_disk_is_said_and_leaves_nothing(images, tmp_path):
         subprocess.run([need("umount"), tmp_path], check=True)
 
 
-def test_an_export_that_is_ended_leaves_no_part(images, tmp_path):
+def test_an_export_that_is_ended_leaves_no_part(environ, tmp_path):
     command = [sys.executable, "-m", "capture_canary.cli", "images", "export", INJECTOR, "--out"]
-    with subprocess.Popen([*command, tmp_path], env=images.environ, stderr=subprocess.PIPE) as one:
+    with subprocess.Popen([*command, tmp_path], env=environ, stderr=subprocess.PIPE) as one:
         give_up = time.monotonic() + 60
         while not list(tmp_path.iterdir()) and one.poll() is None:
             assert time.monotonic() < give_up
