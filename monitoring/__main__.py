@@ -3,6 +3,9 @@
 import sys
 from pathlib import Path
 
+from monitoring.dashboards.fleet import fleet
+from monitoring.dashboards.node import node
+from monitoring.dashboards.panels import dashboard
 from monitoring.render import document, text
 
 ROOT = Path(__file__).parents[1]
@@ -11,10 +14,15 @@ ROOT = Path(__file__).parents[1]
 def files() -> dict[Path, str]:
     """Return every file that is made, with its content."""
     rules = text(document())
-    return {
+    chart = ROOT / "helm" / "capture-canary" / "files"
+    found = {
         ROOT / "rules" / "capture-canary.yml": rules,
-        ROOT / "helm" / "capture-canary" / "files" / "rules.yaml": rules,
+        chart / "rules.yaml": rules,
     }
+    for board in (fleet(), node()):
+        name, content = dashboard(board)
+        found |= {ROOT / "grafana" / name: content, chart / "dashboards" / name: content}
+    return found
 
 
 def main() -> None:

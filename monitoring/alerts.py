@@ -125,8 +125,7 @@ _PROBING = (
     ),
     Alert(
         name="CaptureCanaryTracerMissing",
-        problem=_watched("capture_canary_tracer_missing > 0"),
-        by=HERE,
+        problem=_watched("capture_canary_servers_untraced > 0"),
         wait="15m",
         severity="warning",
         summary="Servers asked for the tracer and do not have it.",

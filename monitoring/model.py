@@ -1,7 +1,6 @@
 """What a rule file is made of, and how its times are scaled for a test."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -51,28 +50,34 @@ class Alert:
     dashboard: Literal["fleet", "node"] = "fleet"
 
 
-Span = Callable[[str], str]
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How fast time goes; a test lets a day pass in a minute."""
 
+    scale: float = 1.0
+    least: int = 1
+    """Seconds that no scaled duration falls under."""
 
-def span(text: str, scale: float) -> str:
-    """Return a duration such as 5m, scaled; never under 1 s but for 0."""
-    if scale == 1 or text == "0s":
-        return text
-    return f"{max(1, round(seconds(text) * scale))}s"
+    def span(self, text: str) -> str:
+        """Return a duration such as 5m, scaled."""
+        return text if self.scale == 1 or text == "0s" else f"{self.seconds(text)}s"
+
+    def seconds(self, text: str) -> int:
+        """Return the seconds of a duration, scaled."""
+        return max(self.least, round(seconds(text) * self.scale))
+
+    def expr(self, text: str) -> str:
+        """Return an expression with every range, offset and `<1d>` scaled."""
+
+        def one(found: re.Match[str]) -> str:
+            duration = found["n"] + found["unit"]
+            if found["before"] == "<":
+                return str(self.seconds(duration))
+            return found["before"] + self.span(duration) + found["after"]
+
+        return _SPAN.sub(one, text)
 
 
 def seconds(text: str) -> int:
     """Return the seconds of a duration such as 5m."""
     return int(text[:-1]) * _UNITS[text[-1]]
-
-
-def scaled(expr: str, scale: float) -> str:
-    """Return an expression with every range, offset and `<1d>` scaled."""
-
-    def one(found: re.Match[str]) -> str:
-        text = found["n"] + found["unit"]
-        if found["before"] == "<":
-            return str(max(1, round(seconds(text) * scale)))
-        return found["before"] + span(text, scale) + found["after"]
-
-    return _SPAN.sub(one, expr)

@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from monitoring.alerts import ALERTS
-from monitoring.model import Alert, Recording, scaled, span
+from monitoring.model import Alert, Pace, Recording
 from monitoring.recordings import MEMORY, RECORDINGS, emulated
 
 PROBLEM = "instance:capture_canary_problem:info"
@@ -14,30 +14,31 @@ HEADER = """\
 # Made by `python -m monitoring` from monitoring/alerts.py and monitoring/recordings.py: change those.
 # docs/alerts.md says what each alert is for. Needs Prometheus 2.42 (keep_firing_for).
 """
+REAL_TIME = Pace()
 _MEMORY_EVERY = "5m"
 _LINE = 90
 """Characters of a text that stays on its key's line."""
 
 
-def document(*, scale: float = 1.0, with_emulated: bool = False) -> dict[str, Any]:
+def document(*, pace: Pace = REAL_TIME, with_emulated: bool = False) -> dict[str, Any]:
     """Return the rule file's content.
 
     Args:
-        scale: of every duration; a test lets a day pass in seconds.
+        pace: how fast time goes.
         with_emulated: whether emulated nodes count, too.
     """
     groups: list[dict[str, Any]] = [
         {
             "name": "capture-canary-memory",
-            "interval": span(_MEMORY_EVERY, scale),
+            "interval": pace.span(_MEMORY_EVERY),
             "rules": [_recording(r) for r in MEMORY],
         },
         {"name": "capture-canary-fleet", "rules": [_recording(r) for r in RECORDINGS]},
         {"name": "capture-canary-problems", "rules": [_recording(_problem(a)) for a in ALERTS]},
-        {"name": "capture-canary-alerts", "rules": [_alert(a, scale) for a in ALERTS]},
+        {"name": "capture-canary-alerts", "rules": [_alert(a, pace) for a in ALERTS]},
     ]
     for rule in (rule for group in groups for rule in group["rules"]):
-        text = scaled(rule["expr"], scale)
+        text = pace.expr(rule["expr"])
         rule["expr"] = emulated(text) if with_emulated else text
     return {"groups": groups}
 
@@ -58,7 +59,7 @@ def _problem(alert: Alert) -> Recording:
     return Recording(record=PROBLEM, expr=alert.problem, labels={"problem": alert.name})
 
 
-def _alert(alert: Alert, scale: float) -> dict[str, Any]:
+def _alert(alert: Alert, pace: Pace) -> dict[str, Any]:
     having = f'{PROBLEM}{{problem="{alert.name}"}}'
     expr = f"count by ({alert.by}) (group by ({alert.by}, node) ({having})) > 0"
     if alert.instead:
@@ -66,8 +67,8 @@ def _alert(alert: Alert, scale: float) -> dict[str, Any]:
     return {
         "alert": alert.name,
         "expr": expr,
-        "for": span(alert.wait, scale),
-        "keep_firing_for": span(alert.keep, scale),
+        "for": pace.span(alert.wait),
+        "keep_firing_for": pace.span(alert.keep),
         "labels": {"severity": alert.severity},
         "annotations": {
             "summary": alert.summary,

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ class Running:
         fault: str = "",
         port: int | None = None,
         config: Path | None = None,
+        environ: Mapping[str, str] | None = None,
     ):
         self.folder = folder
         self.port = port or free_port()
@@ -41,13 +42,13 @@ class Running:
             f"trace_dir={folder}/traces",
         ]
         sets = [part for value in [*values, *settings] for part in ("--set", value)]
-        environ = {**os.environ, "CAPTURE_CANARY_EMULATE_FAULT": fault}
+        given = {**os.environ, "CAPTURE_CANARY_EMULATE_FAULT": fault, **(environ or {})}
         command = [sys.executable, "-m", "capture_canary.cli", "run", "--emulate", emulate]
         listen = ["--listen", f"127.0.0.1:{self.port}", "--state-dir", str(folder / "state")]
         named = ["--config", str(config)] if config else []
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, *listen, *sets, *named], stderr=log, env=environ
+                [*command, *listen, *sets, *named], stderr=log, env=given
             )
 
     def metric(self, pattern: str) -> float | None:
@@ -62,6 +63,13 @@ class Running:
 
     def verdict(self, name: str) -> bool:
         return self.metric(rf'verdict\{{evidence="probe",stack="\w+",verdict="{name}"\}}') == 1
+
+    def probe_again(self) -> None:
+        """Have it probe, and wait until it has."""
+        until(lambda: self.metric("probe_runs_total") is not None)
+        before = self.metric("probe_runs_total") or 0.0
+        self.process.send_signal(signal.SIGUSR1)
+        until(lambda: (self.metric("probe_runs_total") or 0) > before, patience=4 * PATIENCE)
 
     def events(self) -> list[dict[str, object]]:
         return [
@@ -97,9 +105,9 @@ def free_port() -> int:
         return port
 
 
-def until(ask: Callable[[], T]) -> T:
+def until(ask: Callable[[], T], *, patience: float = PATIENCE) -> T:
     """Return the first true answer."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not (answer := ask()):
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.05)

@@ -15,7 +15,7 @@ WELL: dict[str, float | None] = {
     f"exposed{{{STACK}}}": 0,
     f'servers{{{STACK},mode="AIV",source="servers: trace"}}': 1,
     f'mitigation{{{STACK},mode="AIV",source="servers: trace"}}': 1,
-    "tracer_missing": 0,
+    f"servers_untraced{{{STACK}}}": 0,
     "probing_paused": 0,
     "probing_latched": 0,
     "config_last_reload_successful": 1,
@@ -86,7 +86,7 @@ WRONG = {
         OTHER_VERSION, WORKLOAD, scrape=WORKLOAD, beside=dict(WELL), severity="info"
     ),
     "CaptureCanaryUnknown": Wrong(UNKNOWN, severity="info"),
-    "CaptureCanaryTracerMissing": Wrong({"tracer_missing": 2}),
+    "CaptureCanaryTracerMissing": Wrong({f"servers_untraced{{{STACK}}}": 2}, ABC),
     "CaptureCanaryProbeFailing": Wrong({"probe_last_run_timestamp_seconds": 2e8}),
     "CaptureCanaryProbeSkipped": Wrong(
         {"probe_last_run_timestamp_seconds": 60.0 * BEGIN}, lead=1440, severity="info"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from monitoring.__main__ import files
 from monitoring.alerts import ALERTS
-from monitoring.model import scaled, span
+from monitoring.model import Pace
 from monitoring.render import document
 
 
@@ -38,8 +38,9 @@ def test_an_alert_is_named_and_told_as_the_field_does(alert):
     ],
 )
 def test_times_are_scaled_and_nothing_else(expr: str, wanted: str):
-    assert wanted == scaled(expr, 0.01)
+    assert wanted == Pace(scale=0.01).expr(expr)
 
 
-def test_a_scaled_time_is_a_second_at_least():
-    assert ("1s", "0s", "5m") == (span("5m", 1e-6), span("0s", 0.1), span("5m", 1))
+def test_a_scaled_time_has_its_least():
+    fast = Pace(scale=1e-6, least=3)
+    assert ("3s", "0s", "5m") == (fast.span("5m"), fast.span("0s"), Pace().span("5m"))

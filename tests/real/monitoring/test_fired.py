@@ -1,0 +1,107 @@
+"""Every alert for real: its cause made on an emulated A3, seen at a receiver of Alertmanager, mended, resolved."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import pytest
+from monitoring.alerts import ALERTS
+from monitoring.model import Pace
+from tests.real.monitoring.causes import ALL, Cause, TimeOnly
+from tests.real.monitoring.watching import Hook, Prometheus, alertmanager, hook, prometheus
+from tests.running import until
+
+pytestmark = pytest.mark.real
+PACE = Pace(scale=1 / 1800, least=15)
+"""A day takes 48 s."""
+EVERY_ALERT = tuple(alert.name for alert in ALERTS)
+LONGEST = 300.0
+
+
+class Fired(NamedTuple):
+    """What came of it."""
+
+    hook: Hook
+    server: Prometheus
+    failures: list[str]
+    known: dict[str, list[str]]
+
+
+def patiently(ask: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONGEST
+    while not ask() and time.monotonic() < end:
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def fired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fired]:
+    folder = tmp_path_factory.mktemp("fired")
+    pace = PACE
+    with ExitStack() as held:
+        listening = held.enter_context(hook())
+        causes = [make(folder) for make in ALL]
+        for cause in causes:
+            held.callback(cause.node.end)
+        manager = held.enter_context(alertmanager(folder, listening, pace))
+        targets = {
+            cause.node.address: {
+                "node": cause.node.name,
+                **(cause.labels or {"pool": cause.node.name}),
+            }
+            for cause in causes
+        }
+        server = held.enter_context(prometheus(folder, targets, pace=pace, alertmanager=manager))
+        begin(causes)
+        wanted = [name for cause in causes for name in cause.alerts]
+        patiently(lambda: all(listening.heard(name, "firing") for name in wanted))
+        failures = server.failures()
+        mend(causes)
+        patiently(lambda: all(listening.heard(name, "resolved") for name in wanted))
+        yield Fired(listening, server, failures + server.failures(), {})
+
+
+def begin(causes: list[Cause]) -> None:
+    """Let each daemon probe once while all is well, then make the causes; those by time alone within the hour."""
+    for cause in causes:
+        cause.node.start()
+        first(cause)
+    for cause in causes:
+        if not isinstance(cause, TimeOnly):
+            cause.begin()
+    time.sleep(PACE.least)  # "an hour ago", when those by time alone were well
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda cause: cause.begin(), [c for c in causes if isinstance(c, TimeOnly)]))
+
+
+def first(cause: Cause) -> None:
+    """Let its first probe end, or be skipped."""
+    daemon = cause.node.running
+    until(
+        lambda: (
+            (daemon.metric("probe_runs_total") or 0) > 0
+            or any(one["event"] == "probe_skipped" for one in daemon.events())
+        )
+    )
+
+
+def mend(causes: list[Cause]) -> None:
+    for cause in causes:
+        cause.mend()
+
+
+def test_every_alert_has_a_cause_here():
+    assert {name for cause in ALL for name in cause.alerts} == set(EVERY_ALERT)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", EVERY_ALERT)
+def test_it_is_heard_and_resolves(fired: Fired, name: str):
+    told = [one for one in fired.hook.told if one.alert == name]
+    assert ["firing", "resolved"] == list(dict.fromkeys(one.status for one in told))
+    assert not [one.description for one in told if "error" in one.description.lower()]
+    assert all("node" in one.description for one in told)
+
+
+def test_no_rule_failed(fired: Fired):
+    assert [] == fired.failures
