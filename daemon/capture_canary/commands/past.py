@@ -61,26 +61,27 @@ def with_history(folder: Path | None, work: Callable[[sqlite3.Connection], int])
     try:
         path = (folder or _configured()) / files.NAME
     except ConfigError as error:
-        return _refuse(f"{error}\nname the folder with --state-dir")
+        return refuse(f"{error}\nname the folder with --state-dir")
     try:
         connection = files.open_for_reading(path)
     except FileNotFoundError:
-        return _refuse(f"{path}: there is no history; has the daemon run with this --state-dir?")
+        return refuse(f"{path}: there is no history; has the daemon run with this --state-dir?")
     except schema.NewerError as error:
-        return _refuse(f"{path}: a newer release wrote it ({error})")
+        return refuse(f"{path}: a newer release wrote it ({error})")
     except (sqlite3.Error, OSError) as error:
-        return _refuse(f"{path}: it can't be read: {error}")
+        return refuse(f"{path}: it can't be read: {error}")
     with closing(connection):
         try:
             return work(connection)
         except sqlite3.Error as error:
-            return _refuse(f"{path}: it can't be read: {error}")
+            return refuse(f"{path}: it can't be read: {error}")
 
 
 def _configured() -> Path:
     return load(find_config(None, os.environ), os.environ, {}).config.state_dir
 
 
-def _refuse(why: str) -> int:
+def refuse(why: str) -> int:
+    """Say what is wrong; return the exit code of wrong usage."""
     print(f"capture-canary: {why}", file=sys.stderr)  # noqa: T201 - a command speaks
     return USAGE

@@ -4,11 +4,8 @@ It runs privileged, so it counts the processes that a container's own npu-smi do
 samples carry the time they were taken at; older than 30 s, or without one, they are not believed.
 """
 
-import contextlib
 import http.client
 import re
-import socket
-import threading
 import time
 import urllib.parse
 from collections.abc import Iterable
@@ -16,6 +13,7 @@ from collections.abc import Iterable
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from capture_canary import fetch
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError, Process, printable
 
 MAX_AGE = 30.0
@@ -56,38 +54,9 @@ class NpuExporter:
 
 def _get(url: str, deadline: float) -> str:
     parts = urllib.parse.urlsplit(url)
-    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-    if parts.scheme not in kinds or not parts.hostname:
-        raise ValueError("not an http(s) address")
-    connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=deadline)
-    # Timeouts count from one byte to the next; a page that drips is ended by this.
-    late = threading.Event()
-    watchdog = threading.Timer(deadline, _shut, [connection, late])
-    watchdog.daemon = True
-    watchdog.start()
-    try:
-        target = urllib.parse.urlunsplit(("", "", parts.path or "/metrics", parts.query, ""))
-        connection.request("GET", target, headers={"Accept": "text/plain"})
-        response = connection.getresponse()
-        if response.status != http.client.OK:
-            raise ValueError(f"HTTP status {response.status}")
-        body: bytes = response.read(_LIMIT + 1)
-        missing = response.length
-    finally:
-        watchdog.cancel()
-        connection.close()
-    if len(body) > _LIMIT:
-        raise ValueError(f"over {_LIMIT} bytes")
-    if missing or late.is_set():  # half a page must not pass for a whole one
-        raise ValueError(f"the page broke off after {len(body)} bytes")
-    return body.decode("utf-8", "replace")
-
-
-def _shut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
-    late.set()
-    if connection.sock is not None:
-        with contextlib.suppress(OSError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
+    address = parts._replace(path=parts.path or "/metrics").geturl()
+    page = fetch.get(address, deadline=deadline, limit=_LIMIT, accept="text/plain")
+    return page.decode("utf-8", "replace")
 
 
 def parse(text: str, *, now: float, max_age: float = MAX_AGE, source: str = "npu-exporter") -> Npus:

@@ -303,7 +303,7 @@ class Served(Cause):
     labels: ClassVar[dict[str, str]] = {"namespace": "serving", "workload": "llm"}
 
     def make(self, folder: Path) -> Node:
-        return Node(folder, type(self).__name__, servers={"interval": "1s"})
+        return Node(folder, type(self).__name__, servers={"interval": "5s"})
 
     def begin(self) -> None:
         self.node.rewrite("DELETE FROM probes")  # the next one is planned for tomorrow
@@ -320,7 +320,7 @@ class Untraced(Cause):
     alerts = ("CaptureCanaryTracerMissing",)
 
     def make(self, folder: Path) -> Node:
-        return Node(folder, type(self).__name__, servers={"interval": "1s", "inspect": True})
+        return Node(folder, type(self).__name__, servers={"interval": "5s", "inspect": True})
 
     def begin(self) -> None:
         environ = {**os.environ, "CAPTURE_CANARY_TRACE_DIR": str(self.node.folder / "traces")}

@@ -78,12 +78,13 @@ def begin(causes: list[Cause]) -> None:
 def first(cause: Cause) -> None:
     """Let its first probe end, or be skipped."""
     daemon = cause.node.running
-    until(
-        lambda: (
-            (daemon.metric("probe_runs_total") or 0) > 0
-            or any(one["event"] == "probe_skipped" for one in daemon.events())
-        )
-    )
+
+    def done() -> bool:
+        assert daemon.process.poll() is None, daemon.log.read_text()
+        skipped = any(one["event"] == "probe_skipped" for one in daemon.events())
+        return skipped or (daemon.metric("probe_runs_total") or 0) > 0
+
+    until(done, patience=4 * PATIENCE)
 
 
 def mend(causes: list[Cause]) -> None:
