@@ -138,7 +138,10 @@ def _past(
         probes=[_probe(change, found, now) for change in changes],
         latest=None,
         present=changes,
-        open=rows.convert(settled, Change),
+        open=[
+            *(one for one in changes if one.verdict == "degraded"),
+            *rows.convert(settled, Change),
+        ],
         changes=[],
         skips=[_skip(one, now) for one in skipped],
         stacks=[Stacks(id=0, at=now, stacks=stacks)],
