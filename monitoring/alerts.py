@@ -149,11 +149,12 @@ _PROBING = (
     ),
     Alert(
         name="CaptureCanaryProbeSkipped",
+        # A skipped probe is tried again within minutes; one that is not due yet is skipped by nobody.
         problem=_watched(
             f"(\n    (time() - {_RUN} > <1d>)\n"
             f"    or (sum by ({NODE}, namespace, workload, pool) (capture_canary_probe_skips_total > 0) * 0)"
             f" unless on ({NODE}) {_RUN}\n  )\n"
-            f"  and on ({NODE}) {_STARTED}\n"
+            f"  and on ({NODE}) ({_STARTED} - time() < <30m>)\n"
             f"  unless on ({NODE}) {_PAUSED}\n  unless on ({NODE}) {_LATCHED}"
         ),
         by=HERE,

@@ -1,4 +1,4 @@
-"""The rules of grafana/dashboard-linter, for what a dashboard's JSON says; PromQL is parsed by a real Prometheus elsewhere."""
+"""The rules of grafana/dashboard-linter, for a dashboard's JSON; PromQL is parsed by a real Prometheus elsewhere."""
 
 import re
 from collections.abc import Iterator

@@ -89,7 +89,12 @@ WRONG = {
     "CaptureCanaryTracerMissing": Wrong({f"servers_untraced{{{STACK}}}": 2}, ABC),
     "CaptureCanaryProbeFailing": Wrong({"probe_last_run_timestamp_seconds": 2e8}),
     "CaptureCanaryProbeSkipped": Wrong(
-        {"probe_last_run_timestamp_seconds": 60.0 * BEGIN}, lead=1440, severity="info"
+        {
+            "probe_last_run_timestamp_seconds": 60.0 * BEGIN,
+            "probe_next_timestamp_seconds": 60.0 * BEGIN,
+        },
+        lead=1440,
+        severity="info",
     ),
     "CaptureCanaryProbingLatched": Wrong({"probing_latched": 1}),
     "CaptureCanaryBudgetExceeded": Wrong(

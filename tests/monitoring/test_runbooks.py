@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+from monitoring.alerts import ALERTS
 
 from capture_canary.cli import COMMANDS, main
-from monitoring.alerts import ALERTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 RUNBOOKS = DOCS / "runbooks"

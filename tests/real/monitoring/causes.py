@@ -212,10 +212,11 @@ class Budget(Cause):
     alerts = ("CaptureCanaryBudgetExceeded",)
 
     def make(self, folder: Path) -> Node:
-        return Node(folder, type(self).__name__, gate={"budget": "40s", "retry": "10s"})
+        gate = {"budget": "40s", "retry": "10s"}
+        return Node(folder, type(self).__name__, probe={"interval": "1m"}, gate=gate)
 
     def begin(self) -> None:
-        self.node.running.process.send_signal(signal.SIGUSR1)
+        """It comes with the next probe that is due."""
 
     def mend(self) -> None:
         self.node.reload(probe={"expansion_mode": "AIV"})

@@ -11,7 +11,7 @@ from monitoring.alerts import ALERTS
 from monitoring.model import Pace
 from tests.real.monitoring.causes import ALL, Cause, TimeOnly
 from tests.real.monitoring.watching import Hook, Prometheus, alertmanager, hook, prometheus
-from tests.running import until
+from tests.running import PATIENCE, until
 
 pytestmark = pytest.mark.real
 PACE = Pace(scale=1 / 1800, least=15)
@@ -45,14 +45,15 @@ def fired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fired]:
         for cause in causes:
             held.callback(cause.node.end)
         manager = held.enter_context(alertmanager(folder, listening, pace))
-        targets = {
-            cause.node.address: {
-                "node": cause.node.name,
-                **(cause.labels or {"pool": cause.node.name}),
+        static = [
+            {
+                "targets": [cause.node.address],
+                "labels": {"node": cause.node.name, **(cause.labels or {"pool": cause.node.name})},
             }
             for cause in causes
-        }
-        server = held.enter_context(prometheus(folder, targets, pace=pace, alertmanager=manager))
+        ]
+        scrape = {"job_name": "capture-canary", "static_configs": static}
+        server = held.enter_context(prometheus(folder, [scrape], pace=pace, alertmanager=manager))
         begin(causes)
         wanted = [name for cause in causes for name in cause.alerts]
         patiently(lambda: all(listening.heard(name, "firing") for name in wanted))
@@ -67,10 +68,10 @@ def begin(causes: list[Cause]) -> None:
     for cause in causes:
         cause.node.start()
         first(cause)
+    time.sleep(2 * PACE.least)  # all was well an hour ago, and is remembered
     for cause in causes:
         if not isinstance(cause, TimeOnly):
             cause.begin()
-    time.sleep(PACE.least)  # "an hour ago", when those by time alone were well
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda cause: cause.begin(), [c for c in causes if isinstance(c, TimeOnly)]))
 

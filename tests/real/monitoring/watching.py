@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,23 +171,14 @@ def alertmanager(folder: Path, hook: Hook, pace: Pace) -> Iterator[int]:
 @contextmanager
 def prometheus(
     folder: Path,
-    targets: Mapping[str, Mapping[str, str]],
+    scrapes: Sequence[Mapping[str, object]],
     *,
     pace: Pace,
     alertmanager: int | None = None,
-    with_emulated: bool = True,
     interval: str = "500ms",
-    honor: bool = False,
 ) -> Iterator[Prometheus]:
-    """Run Prometheus with our rules on these targets: labels by address."""
-    (folder / "rules.yml").write_text(text(document(pace=pace, with_emulated=with_emulated)))
-    scrape = {
-        "job_name": "capture-canary",
-        "honor_labels": honor,
-        "static_configs": [
-            {"targets": [address], "labels": dict(labels)} for address, labels in targets.items()
-        ],
-    }
+    """Run Prometheus with our rules, emulated nodes asked for, on what these configurations scrape."""
+    (folder / "rules.yml").write_text(text(document(pace=pace, with_emulated=True)))
     content: dict[str, Any] = {
         "global": {
             "scrape_interval": interval,
@@ -195,7 +186,7 @@ def prometheus(
             "evaluation_interval": interval,
         },
         "rule_files": [str(folder / "rules.yml")],
-        "scrape_configs": [scrape],
+        "scrape_configs": list(scrapes),
     }
     if alertmanager:
         static = [{"targets": [f"127.0.0.1:{alertmanager}"]}]
