@@ -43,9 +43,10 @@ format: $(VENV)/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/test ## what in docs/ is made from the code
+docs: $(VENV)/test ## what is made from the code: in docs/, rules/, grafana/ and the chart's copies of these
 	$(BIN)/python docs/generate.py
 	$(BIN)/python helm/generate.py
+	$(BIN)/python -m monitoring
 
 bench: $(VENV)/test ## every figure of the README
 	$(BIN)/python bench/run.py

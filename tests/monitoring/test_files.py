@@ -44,3 +44,11 @@ def test_times_are_scaled_and_nothing_else(expr: str, wanted: str):
 def test_a_scaled_time_has_its_least():
     fast = Pace(scale=1e-6, least=3)
     assert ("3s", "0s", "5m") == (fast.span("5m"), fast.span("0s"), Pace().span("5m"))
+
+
+def test_the_page_lists_every_alert_as_it_is():
+    page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text()
+    for alert in ALERTS:
+        wait = "at once" if alert.wait == "0s" else alert.wait
+        row = f"| [{alert.name}](runbooks/{alert.name}.md) | {alert.severity} | {wait} | {alert.summary} |"
+        assert row in page

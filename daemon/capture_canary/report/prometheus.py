@@ -63,18 +63,23 @@ class _Answer(msgspec.Struct, frozen=True):
 
 def address(text: str) -> str:
     """Return the address of a Prometheus, as an option gives it."""
-    try:
-        parts = urllib.parse.urlsplit(text)
-        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        fits = False
-    if not fits:
+    parts = _split(text)
+    if parts is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no address like http://prometheus:9090")
     if parts.username is not None or parts.query or parts.fragment:
         raise argparse.ArgumentTypeError(
             f"{text!r}: no user, query or fragment can be in the address"
         )
     return text.rstrip("/")
+
+
+def _split(text: str) -> urllib.parse.SplitResult | None:
+    try:
+        parts = urllib.parse.urlsplit(text)
+        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if fits else None
 
 
 def read(url: str, node: str, *, since: float, now: float) -> Past:

@@ -1,14 +1,19 @@
 """Every alert for real: its cause made on an emulated A3, seen at a receiver of Alertmanager, mended, resolved."""
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from monitoring.alerts import ALERTS
 from monitoring.model import Pace
+from tests.monitoring.linting import filled, queries
 from tests.real.monitoring.causes import ALL, Cause, TimeOnly
 from tests.real.monitoring.watching import Hook, Prometheus, alertmanager, hook, prometheus
 from tests.running import PATIENCE, until
@@ -16,6 +21,9 @@ from tests.running import PATIENCE, until
 pytestmark = pytest.mark.real
 PACE = Pace(scale=1 / 1800, least=15)
 """A day takes 48 s."""
+BOARDS = [
+    json.loads(path.read_text()) for path in (Path(__file__).parents[3] / "grafana").glob("*.json")
+]
 EVERY_ALERT = tuple(alert.name for alert in ALERTS)
 LONGEST = 300.0
 
@@ -26,7 +34,10 @@ class Fired(NamedTuple):
     hook: Hook
     server: Prometheus
     failures: list[str]
-    known: dict[str, list[str]]
+    panels: dict[str, int]
+    """Series that each query of the dashboards found while everything was wrong."""
+    story: subprocess.CompletedProcess[str]
+    """What is told of the degraded node then."""
 
 
 def patiently(ask: Callable[[], bool]) -> None:
@@ -58,9 +69,18 @@ def fired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fired]:
         wanted = [name for cause in causes for name in cause.alerts]
         patiently(lambda: all(listening.heard(name, "firing") for name in wanted))
         failures = server.failures()
+        panels = {
+            f"{board['title']}: {title}: {expr}": len(server.query(filled(expr)))
+            for board in BOARDS
+            for title, expr in queries(board)
+        }
+        command = [sys.executable, "-m", "capture_canary.cli", "story", "Degraded"]
+        story = subprocess.run(
+            [*command, "--prometheus", server.address], capture_output=True, check=False, text=True
+        )
         mend(causes)
         patiently(lambda: all(listening.heard(name, "resolved") for name in wanted))
-        yield Fired(listening, server, failures + server.failures(), {})
+        yield Fired(listening, server, failures + server.failures(), panels, story)
 
 
 def begin(causes: list[Cause]) -> None:
@@ -103,6 +123,22 @@ def test_it_is_heard_and_resolves(fired: Fired, name: str):
     assert ["firing", "resolved"] == list(dict.fromkeys(one.status for one in told))
     assert not [one.description for one in told if "error" in one.description.lower()]
     assert all("node" in one.description for one in told)
+
+
+QUIET = {
+    "annotation Stack changes",  # nothing is new for longer than five minutes here
+}
+
+
+def test_every_panel_has_data(fired: Fired):
+    without = [query for query, found in fired.panels.items() if not found]
+    assert [] == [query for query in without if query.split(": ")[1] not in QUIET]
+
+
+def test_the_story_of_a_node_is_that_of_its_own_history(fired: Fired):
+    assert 1 == fired.story.returncode, fired.story.stderr
+    for words in ("Degraded, ", "EMULATED", "DEGRADED, aicpu_resource_list", "CANN 8.5.0"):
+        assert words in fired.story.stdout
 
 
 def test_no_rule_failed(fired: Fired):

@@ -5,11 +5,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from monitoring.model import Pace
 from tests.real.monitoring import many
 from tests.real.monitoring.watching import alertmanager, hook, prometheus
 from tests.running import PATIENCE, until
-
-from monitoring.model import Pace
 
 PACE = Pace(scale=1 / 1800, least=5)
 WELL = """\
