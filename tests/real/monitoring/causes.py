@@ -313,6 +313,7 @@ class Served(Cause):
 
     def mend(self) -> None:
         self.node.end_servers()
+        self.node.running.probe_again()
 
 
 class Untraced(Cause):
