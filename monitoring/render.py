@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from monitoring.alerts import ALERTS
-from monitoring.model import Alert, Pace, Recording
+from monitoring.model import Alert, Pace, Recording, seconds
 from monitoring.recordings import MEMORY, RECORDINGS, emulated
 
 PROBLEM = "instance:capture_canary_problem:info"
@@ -15,6 +15,8 @@ HEADER = """\
 # docs/alerts.md says what each alert is for. Needs Prometheus 2.42 (keep_firing_for).
 """
 REAL_TIME = Pace()
+GAP = "10m"
+"""Without a sample for so long, a problem is still there."""
 _MEMORY_EVERY = "5m"
 _LINE = 90
 """Characters of a text that stays on its key's line."""
@@ -60,7 +62,7 @@ def _problem(alert: Alert) -> Recording:
 
 
 def _alert(alert: Alert, pace: Pace) -> dict[str, Any]:
-    having = f'{PROBLEM}{{problem="{alert.name}"}}'
+    having = _bridged(alert, f'{PROBLEM}{{problem="{alert.name}"}}')
     expr = f"count by ({alert.by}) (group by ({alert.by}, node) ({having})) > 0"
     if alert.instead:
         expr += f"\nor on () ({alert.instead})"
@@ -72,11 +74,17 @@ def _alert(alert: Alert, pace: Pace) -> dict[str, Any]:
         "labels": {"severity": alert.severity},
         "annotations": {
             "summary": alert.summary,
-            "description": _description(alert),
+            "description": pace.expr(_description(alert)),
             "runbook_url": f"docs/runbooks/{alert.name}.md",
             "dashboard_url": f"/d/capture-canary-fleet/capture-canary-fleet?var-problem={alert.name}",
         },
     }
+
+
+def _bridged(alert: Alert, selector: str) -> str:
+    """Of a long wait one scrape that is missed, or a restart, is not to begin it anew."""
+    long = seconds(alert.wait) >= seconds("1h")
+    return f"last_over_time({selector}[{GAP}])" if long else selector
 
 
 def _description(alert: Alert) -> str:
@@ -84,7 +92,8 @@ def _description(alert: Alert) -> str:
     labels = alert.by.split(", ")
     matchers = "".join(f",{label}=%q" for label in labels)
     values = " ".join(f"$labels.{label}" for label in labels)
-    having = f'{{{{ $these := printf `{PROBLEM}{{problem="{alert.name}"{matchers}}}` {values} }}}}'
+    these = _bridged(alert, f'{PROBLEM}{{problem="{alert.name}"{matchers}}}')
+    having = f"{{{{ $these := printf `{these}` {values} }}}}"
     nodes = (
         '{{ with query (printf "sort_desc(topk(3, max by (node) (%s)))" $these) }}'
         "{{ $value }} node{{ if gt $value 1.0 }}s{{ end }} ("

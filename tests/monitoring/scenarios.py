@@ -93,7 +93,7 @@ WRONG = {
             "probe_last_run_timestamp_seconds": 60.0 * BEGIN,
             "probe_next_timestamp_seconds": 60.0 * BEGIN,
         },
-        lead=1440,
+        lead=1445,
         severity="info",
     ),
     "CaptureCanaryProbingLatched": Wrong({"probing_latched": 1}),

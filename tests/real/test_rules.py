@@ -8,6 +8,7 @@ import pytest
 from monitoring.alerts import ALERTS
 from monitoring.model import seconds
 from monitoring.recordings import emulated
+from monitoring.render import GAP
 from tests.monitoring.promtool import RULES, Sample, Series, case, named, passes, promtool
 from tests.monitoring.scenarios import ABC, BEGIN, STACK, WELL, WRONG, Wrong, degraded
 
@@ -31,7 +32,9 @@ class Course:
         self.restart = range(self.counts + 8, self.counts + 14)
         self.end = self.counts + 30
         clears = 60 if self.wrong.counter else 0
-        self.over = self.end + seconds(alert.keep) // 60 + clears + 6
+        long = seconds(alert.wait) >= seconds("1h")
+        bridged = seconds(GAP) // 60 if long else 0
+        self.over = self.end + bridged + seconds(alert.keep) // 60 + clears + 6
         self.every = "5m" if self.counts > 300 else "1m"
 
     def series(self, **scrape: str) -> Series:
@@ -100,6 +103,15 @@ def test_it_fires_outlives_a_restart_and_resolves(tmp_path: Path, name: str):
         (course.over, FIRING, []),
     ]
     passes(tmp_path, case(course.series(), wanted), every=course.every)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", [a.name for a in ALERTS if seconds(a.wait) >= seconds("1h")])
+def test_a_restart_does_not_begin_a_long_wait_anew(tmp_path: Path, name: str):
+    course = Course(name)
+    course.restart = range(course.counts - 20, course.counts - 14)
+    told = [(course.fires, FIRING, [firing(name, course.wrong)])]
+    passes(tmp_path, case(course.series(), told), every=course.every)
 
 
 ALL_FIRE = max(Course(name).fires for name in WRONG)
