@@ -105,11 +105,12 @@ def vllm_start(environment: Environment, *, traced: bool) -> None:
         deadline_seconds=own.budget_seconds,
     )
     with tempfile.TemporaryDirectory() as folder:
+        environ = base(environment, folder, traced=traced)
         (Path(folder) / "capture_canary").symlink_to(Path(capture_canary.__file__).parent)
         subprocess.run(
             [str(environment.python), str(HERE / "ranks" / "vllm_start.py")],
             input=encode(spec),
-            env={**base(environment, folder, traced=traced), "PYTHONPATH": folder},
+            env={**environ, "PYTHONPATH": f"{folder}:{environ.get('PYTHONPATH', '')}"},
             check=True,
             capture_output=True,
             cwd="/",

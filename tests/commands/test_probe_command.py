@@ -45,6 +45,22 @@ def test_what_is_no_setting_is_refused_by_name(
     assert "_" not in said.replace("ai_cpu", "").replace("as_configured", "").split("error:")[-1]
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("--workload", "vllm", "--at-start", "--no-preload"), "--at-start"),
+        (("--workload", "vllm", "--profiler", "x"), "--profiler"),
+        (("--profiler", "x"), "--profiler"),
+    ],
+    ids=["start without tracer", "profiler of vllm", "profiler of acl"],
+)
+def test_what_does_not_go_together_is_refused_by_name(
+    options: tuple[str, ...], name: str, capsys: pytest.CaptureFixture[str]
+):
+    assert 2 == cli.main(["probe", "--emulate", EMULATE, *options])
+    assert name in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["run", "doctor"])
 def test_an_emulation_that_is_none_is_refused_everywhere(
     command: str, capsys: pytest.CaptureFixture[str]

@@ -149,6 +149,13 @@ def test_a_profiler_that_the_stack_has_not_is_said_and_keeps_no_verdict_back(
     assert "libmsprofiler.so" in report["reason"]
 
 
+def test_too_little_hbm_is_unknown_with_a_reason(case: Case):
+    report = probe(case, "cann=8.5.0,soc=a3,hbm=1MiB", "--arm", "as_configured")
+
+    assert "unknown" == report["verdict"]
+    assert "failed in" in report["reason"]
+
+
 def test_one_npu_too_few_is_said(case: Case):
     report = probe(case, "npus=1")
 

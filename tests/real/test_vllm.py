@@ -148,6 +148,23 @@ def test_out_of_streams_is_unknown_and_leaves_nothing():
     assert report["reason"]
 
 
+BAD = {
+    "too little HBM": ("cann=8.5.0,soc=a3,hbm=1MiB", ""),
+    "a rank dies": ("cann=8.5.0,soc=a3", "die:HcclAllReduce:40@1"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("emulation", "fault"), BAD.values(), ids=BAD.keys())
+def test_bad_node_is_unknown_with_a_reason(emulation: str, fault: str):
+    options = ("--arm", "as_configured", "--budget", "300")
+    report = probe(emulation, *options, CAPTURE_CANARY_EMULATE_FAULT=fault)
+
+    assert "unknown" == report["verdict"]
+    assert report["reason"]
+    assert not any(series["captures"][2:] for series in report["series"])
+
+
 def test_a_build_for_another_soc_is_unknown_and_says_so():
     report = probe("cann=8.5.0,soc=a2", "--arm", "as_configured")
 
