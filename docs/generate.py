@@ -1,6 +1,7 @@
-"""Writes what in docs/ is made from the code (`make docs`): schemas, the reference of the settings, the images."""
+"""Writes what in docs/ is made from the code (`make docs`): schemas, the reference of the settings, images, faults."""
 
 import json
+import sys
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from capture_canary.images.cells import Cell
 from capture_canary.model import Report
 
 DOCS = Path(__file__).parent
+FAULTS = "<!-- made of tests/faults/table.py -->\n"
 BEGIN, END = "<!-- made by `capture-canary config reference` -->\n", "<!-- end -->"
 IMAGES, IMAGES_END = "<!-- made from images/matrix.toml -->\n", "<!-- end of images -->"
 
@@ -54,12 +56,21 @@ def replace(page: Path, begin: str, end: str, text: str) -> None:
     page.write_text(before + begin + "\n" + text.strip() + "\n\n" + end + rest.partition(end)[2])
 
 
+def faults() -> str:
+    """Return the table of the faults that tests inject."""
+    sys.path.insert(0, str(DOCS.parent))
+    from tests.faults.table import page  # noqa: PLC0415  # found there
+
+    return page()
+
+
 def main() -> None:
     """Write the files."""
     (DOCS / "probe.schema.json").write_text(report_schema())
     (DOCS / "config.schema.json").write_text(json.dumps(schema(), indent=2) + "\n")
     replace(DOCS / "configuration.md", BEGIN, END, reference())
     replace(DOCS / "compatibility.md", IMAGES, IMAGES_END, images())
+    replace(DOCS / "reliability.md", FAULTS, END, faults())
 
 
 if __name__ == "__main__":

@@ -5,39 +5,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from tests.service.parts import Parts
 
-from capture_canary.config import Config, ConfigFile
-from capture_canary.export.state import State
-from capture_canary.gate.latch import Latch, LatchFile
 from capture_canary.gate.release import Released
 from capture_canary.lock import acquire
-from capture_canary.probe.base import base_environment
 from capture_canary.probe.cancel import Cancel
-from capture_canary.schedule import Due, Plan, Schedule, SystemClock
 from capture_canary.service import prober
-from capture_canary.service.board import Board, View
-from capture_canary.service.prober import Prober
-from capture_canary.service.remembered import ScheduleMemory
-from capture_canary.store import Store
-
-EMULATE = "cann=8.5.0,soc=a3,npus=2"
-
-
-class Parts:
-    """A prober with what it writes to."""
-
-    def __init__(self, folder: Path):
-        settings = {"emulate": EMULATE, "state_dir": f"{folder}/s", "lock_file": f"{folder}/lock"}
-        self.config: Config = ConfigFile(None, {}, settings).current.config
-        self.store = Store(folder / "s")
-        self.schedule = Schedule(Plan(3600, None, 0), ScheduleMemory(self.store), SystemClock())
-        self.board = Board(View(state=State(version="1", emulated=True, stack={})))
-        latch = Latch(LatchFile(folder / "latch"))
-        base = base_environment(os.environ, EMULATE)
-        self.prober = Prober(self.board, self.store, self.schedule, latch, base=base)
-
-    def attempt(self) -> None:
-        self.prober.attempt(self.config, Due("requested", 0.0))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.service.test_prober import Parts
+from tests.service.parts import Parts
 
 from capture_canary.config import ConfigFile
 

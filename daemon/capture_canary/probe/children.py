@@ -2,7 +2,7 @@
 
 A child that calls setsid or forks twice escapes its group, never its environment: the probe's mark in it finds strays.
 Orphans come to this process, the nearest subreaper; those that died on their own carry no mark any more, so every
-zombie that came to this process meanwhile, and that it did not start itself, is reaped.
+zombie that came to this process, and that it did not start itself, is reaped.
 """
 
 import contextlib
@@ -13,7 +13,6 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from capture_canary import spawn
 
@@ -24,14 +23,6 @@ TERM_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 KILL_GRACE = 5.0
 """Seconds after SIGKILL until a process counts as unkillable (a driver call that does not return)."""
-
-
-class _Process(NamedTuple):
-    pid: int
-    parent: int
-    zombie: bool
-    start: int
-    """Clock ticks since boot."""
 
 
 def adopt_orphans() -> None:
@@ -49,8 +40,6 @@ def end_child(child: subprocess.Popen[bytes], mark: str) -> list[int]:
 
 def sweep(child: subprocess.Popen[bytes], mark: str) -> list[int]:
     """Kill and reap what is left of a child's group and of its strays. Returns the pids that would not go."""
-    began = _read(child.pid)
-    start = began.start if began else 0
     deadline = time.monotonic() + KILL_GRACE
     while True:
         _signal_group(child.pid, signal.SIGKILL)
@@ -59,7 +48,7 @@ def sweep(child: subprocess.Popen[bytes], mark: str) -> list[int]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         gone = child.poll() is not None
-        _reap_adopted(child.pid, start)
+        spawn.reap_adopted()
         if (gone and not left and not _group_exists(child.pid)) or time.monotonic() > deadline:
             return left if gone else [child.pid, *left]
         select.select([], [], [], 0.01)  # what was killed needs a moment to be gone
@@ -78,28 +67,6 @@ def strays(mark: str) -> list[int]:
 
 def _all_pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
-
-
-def _read(pid: int) -> _Process | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    # proc(5): the name, field 2, may hold anything, so the fields after its last parenthesis are counted.
-    fields = text[text.rindex(")") + 2 :].split()
-    return _Process(pid, parent=int(fields[1]), zombie=fields[0] == "Z", start=int(fields[19]))
-
-
-def _reap_adopted(child: int, start: int) -> None:
-    """Reap zombies that came to us while the child ran; the child itself is its Popen's to reap."""
-    found = (process for pid in _all_pids() if pid != child and (process := _read(pid)))
-    spawn.reap_adopted(
-        [
-            process.pid
-            for process in found
-            if process.zombie and process.parent == os.getpid() and process.start >= start
-        ]
-    )
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

@@ -146,6 +146,8 @@ def run_arm(
             ended = watch.ended_itself or watch.failure == CANCELLED  # that had its grace
             leftover = (children.sweep if ended else children.end_child)(child, mark)
             watch.close()
+            if child.pid in leftover:
+                spawn.abandon(child)
         failed = next((record for record in watch.records if isinstance(record, Failed)), None)
         return ArmRun(
             records=watch.records,
@@ -179,7 +181,14 @@ def _start(
         )
     finally:
         os.close(records_write)
+    _first_to_go(child.pid)
     return child, records_read
+
+
+def _first_to_go(pid: int) -> None:
+    """Where memory runs out, in our container or on the node, the kernel is to end the probe and nobody else."""
+    with contextlib.suppress(OSError):  # it ended already, or /proc may not be written
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
 
 def _not_started(error: OSError, seconds: float) -> ArmRun:

@@ -92,3 +92,7 @@ class Command:
             process.wait(_REAP_SECONDS)
         except subprocess.TimeoutExpired:
             self._stuck = process
+        if (
+            process.returncode == -signal.SIGKILL
+        ):  # what it had started came to us, where we are its subreaper
+            spawn.reap_adopted()

@@ -1,0 +1,244 @@
+"""Faults that the daemon itself meets, as a process: it lives, or ends in good order, and nothing is left."""
+
+import os
+import resource
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capture_canary.store import Store
+from tests.faults import machine
+from tests.faults.node import injects, nothing_left
+from tests.faults.table import GROWING, PHASES, SIGNALS
+from tests.running import PATIENCE, Running, until
+
+CROWD = 1000
+ROOM = 12 << 20
+"""Bytes: a probe takes some 20 MB."""
+RANKS = 3
+"""Processes of a probe under way: two ranks and who leads them."""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    running: list[Running] = []
+
+    def begin(*settings: str, **options: Any) -> Running:
+        running.append(Running(tmp_path, *settings, emulate=GROWING, **options))
+        return running[-1]
+
+    yield begin
+    for one in running:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+
+
+def knows(daemon: Running) -> None:
+    """Hold that it comes to its verdict, if it must be asked again."""
+    until(lambda: daemon.metric("probe_runs_total") is not None)
+    before = daemon.metric("probe_runs_total") or 0
+    if not daemon.verdict("degraded"):
+        daemon.process.send_signal(signal.SIGUSR1)
+        until(lambda: daemon.verdict("degraded"))
+        assert (daemon.metric("probe_runs_total") or 0) > before
+
+
+def ticks(pids: list[int]) -> list[str]:
+    """CPU time of processes."""
+    return [
+        " ".join(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+        for pid in pids
+    ]
+
+
+def stuck(daemon: Running) -> bool:
+    """Whether all processes of a probe are there, and none gets on."""
+    pids = daemon.ranks()
+    try:
+        before = ticks(pids)
+        time.sleep(0.3)
+        return len(pids) == RANKS and ticks(daemon.ranks()) == before
+    except OSError:
+        return False
+
+
+@injects(*(f"{signals}, a probe being in {phase}" for phase in PHASES for signals in SIGNALS))
+@pytest.mark.parametrize("fault", PHASES.values(), ids=PHASES.keys())
+@pytest.mark.parametrize("signals", SIGNALS)
+def test_signals_at_every_phase(
+    signals: str, fault: str, start: Callable[..., Running], tmp_path: Path
+):
+    with nothing_left(GROWING):
+        stops = "STOP" in signals
+        daemon = start(f"probe.deadline={5 if stops else 60}s", "gate.settle=1s", fault=fault)
+        until(lambda: stuck(daemon))
+        if stops:
+            daemon.process.send_signal(signal.SIGSTOP)
+            time.sleep(1.0)
+            daemon.process.send_signal(signal.SIGCONT)
+            until(lambda: daemon.metric(r'probe_failures_total\{reason="timeout"\}') == 1)
+            assert daemon.verdict("unknown")
+            assert daemon.end() == 0
+        elif signals == "SIGTERM":
+            assert daemon.end() == 0
+            assert daemon.events()[-1]["event"] == "stopped"
+        else:
+            assert daemon.end(signal.SIGKILL) == -signal.SIGKILL
+            until(lambda: not daemon.ranks())
+        assert not daemon.ranks()
+        again = start()
+        knows(again)
+        assert again.end() == 0
+        store = Store(tmp_path / "state")
+        verdicts = [probe.verdict for probe in store.probes()]
+        assert verdicts == ["degraded"] + ["unknown"] * stops
+        store.close()
+
+
+@injects("two daemons with one state folder")
+def test_two_daemons(start: Callable[..., Running]):
+    with nothing_left(GROWING):
+        first = start()
+        until(lambda: first.metric("probe_runs_total") is not None)
+        second = start()
+        assert second.process.wait(PATIENCE) == 1
+        assert "another daemon" in second.log.read_text()
+        knows(first)
+        assert first.end() == 0
+
+
+@injects("its port is taken")
+def test_port_taken(start: Callable[..., Running]):
+    with nothing_left(GROWING), socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        daemon = start(port=other.getsockname()[1])
+        assert daemon.process.wait(PATIENCE) == 1
+        assert "cannot listen" in daemon.log.read_text()
+
+
+@injects("the memory limit of the container is reached")
+def test_memory_limit(start: Callable[..., Running]):
+    with nothing_left(GROWING), machine.memory_group() as group:
+        with group.joined():
+            daemon = start("probe.interval=1h")
+        knows(daemon)
+        group.room(ROOM)
+        daemon.process.send_signal(signal.SIGUSR1)
+        until(lambda: daemon.verdict("unknown"))
+        assert daemon.process.poll() is None
+        group.room(1 << 30)
+        knows(daemon)
+        assert daemon.end() == 0
+
+
+@injects("the daemon has no descriptor left")
+def test_no_descriptors(start: Callable[..., Running]):
+    with nothing_left(GROWING):
+        daemon = start()
+        knows(daemon)
+        pid = daemon.process.pid
+        used = max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()) + 1
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, before[1]))
+        daemon.process.send_signal(signal.SIGUSR1)
+        until(
+            lambda: any(
+                one["event"] in {"probe_failed", "probe_ended", "probe_skipped"}
+                for one in daemon.events()[3:]
+            )
+        )
+        assert daemon.process.poll() is None
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        until(lambda: daemon.metric("probe_runs_total") is not None)
+        runs = daemon.metric("probe_runs_total") or 0
+        daemon.process.send_signal(signal.SIGUSR1)
+        until(lambda: (daemon.metric("probe_runs_total") or 0) > runs)
+        until(lambda: daemon.verdict("degraded"))
+        assert daemon.end() == 0
+
+
+@injects("the configuration is replaced by garbage")
+def test_garbage_for_settings(start: Callable[..., Running], tmp_path: Path):
+    config = tmp_path / "config.yaml"
+    config.write_text("probe: {interval: 6h}\n")
+    with nothing_left(GROWING):
+        daemon = start(config=config)
+        knows(daemon)
+        for junk in (os.urandom(4096), b"probe: {interval: never}\n", b"a: &a [*a]\n"):
+            config.write_bytes(junk)
+            daemon.process.send_signal(signal.SIGHUP)
+            until(lambda: daemon.metric("config_last_reload_successful") == 0)
+        config.write_text("probe: {interval: 5h}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: daemon.metric("config_last_reload_successful") == 1)
+        knows(daemon)
+        assert daemon.end() == 0
+
+
+@injects("1,000 idle connections")
+def test_idle_connections(start: Callable[..., Running]):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    try:
+        with nothing_left(GROWING):
+            daemon = start()
+            until(lambda: daemon.metric("probe_runs_total") is not None)
+            with ExitStack() as crowd:
+                for _ in range(CROWD):
+                    crowd.enter_context(
+                        socket.create_connection(("127.0.0.1", daemon.port), timeout=30)
+                    )
+                knows(daemon)
+            assert daemon.end() == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@injects("Prometheus reads slowly")
+def test_slow_scrapers(start: Callable[..., Running]):
+    with nothing_left(GROWING):
+        daemon = start()
+        until(lambda: daemon.metric("probe_runs_total") is not None)
+        with ExitStack() as readers:
+            for _ in range(20):
+                client = readers.enter_context(socket.socket())
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+                client.settimeout(30)
+                client.connect(("127.0.0.1", daemon.port))
+                client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
+                client.recv(1)
+            knows(daemon)
+        assert daemon.end() == 0
+
+
+@injects("the disk is full", "the disk is read-only")
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_disk(fault: str, start: Callable[..., Running], tmp_path: Path):
+    state = tmp_path / "state"
+    state.mkdir()
+    with nothing_left(GROWING), machine.disk(state):
+        daemon = start("paused=true")
+        until(lambda: daemon.metric("history_in_memory") == 0)
+        assert daemon.end() == 0
+        junk = machine.fill(state) if fault == "full" else None
+        if junk is None:
+            machine.read_only(state, on=True)
+        daemon = start()
+        knows(daemon)
+        until(lambda: daemon.metric("history_in_memory") == 1)
+        if junk is None:
+            machine.read_only(state, on=False)
+        else:
+            junk.unlink()
+        assert daemon.end() == 0
+        store = Store(state)
+        assert [probe.verdict for probe in store.probes()][:1] == ["degraded"]
+        store.close()
