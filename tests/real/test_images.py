@@ -118,6 +118,7 @@ def test_what_is_added_is_small_and_has_no_compiler_cache_or_pip(docker, images)
         "run",
         "--rm",
         "--network=none",
+        "--user=0",
         "--entrypoint=find",
         TAGS["9.1.0"],
         "/opt/capture-canary",
@@ -259,20 +260,18 @@ def test_one_that_fails_stops_no_other_and_is_told(docker, images, tmp_path):
 
 def test_ctrl_c_leaves_nothing(docker, images):
     run, _ = docker
-    process = subprocess.Popen(
-        images.words("build", *CELLS.values(), "--force", "--repository=stopped", "--network=host"),
-        env=images.environ,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr
-    for line in process.stderr:
-        if "emulated" in line and "RUN unset" in line:
-            break
-    bystander = run("run", "-d", "--network=none", TAGS["8.5.0"])
-    process.send_signal(signal.SIGINT)
-    process.stderr.read()
-    assert process.wait(120) == 130
+    words = ("build", *CELLS.values(), "--force", "--repository=stopped", "--network=host")
+    with subprocess.Popen(
+        images.words(*words), env=images.environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if "emulated" in line and "RUN unset" in line:
+                break
+        bystander = run("run", "-d", "--network=none", TAGS["8.5.0"])
+        process.send_signal(signal.SIGINT)
+        process.stderr.read()
+        assert process.wait(120) == 130
     assert left_over(run) == []
     assert run("images", "-q", "stopped") == ""
     children = subprocess.run(
