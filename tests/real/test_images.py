@@ -130,6 +130,25 @@ def test_what_is_added_is_small_and_has_no_compiler_cache_or_pip(docker, images)
     assert not names & {"pip", "cmake", "ninja", "gcc", ".cache", "requirements.txt", "wheels"}
 
 
+def test_compare_shows_what_decides_an_upgrade(images, tmp_path):
+    """Those before the fix degrade and AIV mitigates them; the fixed one is flat in both modes."""
+    settings = [f"--set={name}={tmp_path / name}" for name in ("state_dir", "lock_file")]
+    words = ("--json", "--emulate=cann=9.1.0,soc=a3", "--html", str(tmp_path / "report.html"))
+    code, output, errors = images("compare", *CELLS.values(), *words, *settings)
+    assert (code, errors) == (1, "")
+    found = {
+        (one["labels"]["cann"], row["arm"]): (row["verdict"], row["copies"]["estimate"], row["matches_law"])
+        for one in json.loads(output)["images"]
+        for row in one["rows"]
+    }  # fmt: skip
+    for cann in CANNS[:3]:
+        verdict, copies, law = found[cann, "as_configured"]
+        assert (verdict, copies > 0, law) == ("degraded", True, True)
+        assert found[cann, "aiv"] == ("mitigated", 0, None)
+    assert [found["9.1.0", arm] for arm in ("as_configured", "aiv")] == [("healthy", 0, None)] * 2
+    assert all(tag in (tmp_path / "report.html").read_text() for tag in TAGS.values())
+
+
 def test_what_is_there_is_not_built_again(images):
     code, _, errors = images("build", "--network=host", *CELLS.values())
     assert code == 0

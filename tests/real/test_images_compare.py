@@ -1,4 +1,4 @@
-"""Images compared by a real engine: servers' own images, of four CANNs, with what the injector copied."""
+"""Images compared by a real engine: servers' own images, of two CANNs, with what the injector copied."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from capture_canary.lock import acquire
 
 __all__ = ["made"]  # the payload, a fixture
 pytestmark = pytest.mark.real
-CANNS = ("8.5.0", "9.0.0", "9.1.0-beta.1", "9.1.0")
+CANNS = ("9.0.0", "9.1.0")
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +90,14 @@ def rows(said):
     }  # fmt: skip
 
 
-def test_the_fixed_one_is_flat_and_aiv_mitigates_the_others(compare, images, tmp_path):
+def test_images_that_have_nothing_of_ours_are_compared(compare, images, tmp_path):
     report = tmp_path / "report.html"
     code, said, errors = compare(*(images[cann] for cann in CANNS), "--json", "--html", str(report))
     assert (code, errors) == (1, "")
     found = rows(json.loads(said))
-    for cann in CANNS[:3]:
-        verdict, copies, law = found[cann, "as_configured"]
-        assert (verdict, copies > 0, law) == ("degraded", True, True)
-        assert found[cann, "aiv"] == ("mitigated", 0, None)
+    verdict, copies, law = found["9.0.0", "as_configured"]
+    assert (verdict, copies > 0, law) == ("degraded", True, True)
+    assert found["9.0.0", "aiv"] == ("mitigated", 0, None)
     assert [found["9.1.0", arm] for arm in ("as_configured", "aiv")] == [("healthy", 0, None)] * 2
     page = report.read_text()
     assert "EMULATED: this says nothing of any real NPU." in page
