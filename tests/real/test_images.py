@@ -204,24 +204,6 @@ def test_a_stand_ins_cann_is_found_like_a_nodes_and_never_passes_for_one(docker)
     assert "is an emulated one" in " ".join(unasked.stderr.split())
 
 
-def test_compare_says_which_upgrade_helps(images, tmp_path):
-    words = ("--emulate", "cann=9.1.0,soc=a3", "--set", f"state_dir={tmp_path}")
-    words += ("--set", f"lock_file={tmp_path}/lock", "--json")
-    code, output, errors = images("compare", *CELLS.values(), *words)
-    assert code == 1, errors
-    found = {
-        one["labels"]["cann"]: [row["verdict"] for row in one["rows"]]
-        for one in json.loads(output)["images"]
-    }
-    slower = ["degraded", "mitigated"]
-    assert found == {
-        "8.5.0": slower,
-        "9.0.0": slower,
-        "9.1.0-beta.1": slower,
-        "9.1.0": ["healthy", "healthy"],
-    }
-
-
 def test_an_image_that_contradicts_its_label_is_found(docker, images, tmp_path):
     run, _ = docker
     wrong = TAGS["9.1.0"].replace("capture-canary:", "wrong:")
