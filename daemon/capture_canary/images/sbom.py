@@ -1,5 +1,8 @@
 """What is in an image of ours, as a CycloneDX document: read out of the image, which is not started."""
 
+# py-serializable's decorator, which all of CycloneDX's classes wear, says Union where it means Intersection:
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportArgumentType=false
+
 import email.parser
 import io
 import re
