@@ -86,12 +86,14 @@ def nothing_left(emulate: str) -> Iterator[None]:
 
 
 def _changed(before: Left, after: Left) -> dict[str, object]:
-    """What differs; of shared memory, where other tests' comes and goes, what is new."""
+    """What is new, and NPUs that differ; what an earlier test left may go meanwhile."""
     found: dict[str, object] = {
-        field: (was, now)
-        for field, was, now in zip(Left._fields, before, after, strict=True)
-        if was != now and field != "shared_memory"
+        field: new
+        for field in ("descriptors", "children", "strays", "shared_memory", "temporary")
+        if (new := {*getattr(after, field)} - {*getattr(before, field)})
     }
-    if new := {*after.shared_memory} - {*before.shared_memory}:
-        found["shared_memory"] = new
+    if after.threads > before.threads:
+        found["threads"] = (before.threads, after.threads)
+    if after.npus != before.npus:
+        found["npus"] = (before.npus, after.npus)
     return found
