@@ -17,7 +17,7 @@ SURE = 0.99
 NEAR = 0.985
 """Share found that a thousand series may show where 0.99 is true."""
 TUNED = 1.27
-"""Bounds that ranks may take up to 0.2 with the slope told: 1.25 but for 1.26 at 1e-6, where no rank test takes under 1.20."""
+"""Bounds that ranks may take up to 0.2, the slope told: 1.26 at 1e-6, where no rank test takes under 1.20."""
 MOST_SORTS = 0.6
 """What a capture may cost late in a series, in sorts of 1,000 numbers: one takes some 50 us on a quiet machine."""
 broken: list[str] = []
