@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ def _environment():
 
 
 def probe(emulation: str, *options: str, **environ: str) -> dict[str, Any]:
-    """Run the command; return the report that it prints."""
+    """Run the command; return the report that it prints. No socket of vLLM's stays in the temporary folder."""
+    before = sockets()
     command = [sys.executable, "-m", "capture_canary.cli", "probe", "--workload", "vllm", "--json"]
     options = ("--env", NAME, "--emulate", emulation, "--rounds", str(ROUNDS), *options)
     done = subprocess.run(
@@ -40,8 +42,13 @@ def probe(emulation: str, *options: str, **environ: str) -> dict[str, Any]:
         check=False,
     )
     assert done.stdout, done.stderr
+    assert sockets() - before == set()
     report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+def sockets() -> set[Path]:
+    return {path for path in Path(tempfile.gettempdir()).iterdir() if path.is_socket()}
 
 
 def test_8_5_is_degraded_by_the_law_and_aiv_mitigates():

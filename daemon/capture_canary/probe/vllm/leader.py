@@ -41,6 +41,8 @@ ENVIRONMENT = {
 }
 """As in the first description of the fault, and offline."""
 MAX_SEQUENCES = 24
+LONGEST_FOLDER = 107 - len("/00000000-0000-0000-0000-000000000000")
+"""Bytes: unix(7) has 107 for the path of a socket, and vLLM names them by UUID."""
 FALLEN_BACK = "only the graphs of vLLM's own start were seen, it could not be told to capture again"
 EXTENSION = "capture_canary.probe.vllm.extension.CaptureCanaryRounds"
 
@@ -128,6 +130,10 @@ def start(spec: Spec) -> Any:
     os.environ.pop("ASCEND_LAUNCH_BLOCKING", None)
     if spec.devices != tuple(range(len(spec.devices))):
         os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ",".join(map(str, spec.devices))
+    folder = Path(os.environ["CAPTURE_CANARY_TRACE_DIR"])
+    if len(os.fsencode(folder)) <= LONGEST_FOLDER:
+        # vLLM leaves the sockets of ended engines where they are: let them go with the folder of the arm.
+        os.environ["VLLM_RPC_BASE_PATH"] = str(folder)
     from vllm import LLM  # noqa: PLC0415  # reads the environment that was just set
 
     mode = modes.chosen(spec.graph_mode, metadata.version("vllm-ascend"))
@@ -137,9 +143,8 @@ def start(spec: Spec) -> Any:
         if _at_start(spec) or mode == modes.DECODE
         else MAX_SEQUENCES
     )
-    folder = Path(os.environ["CAPTURE_CANARY_TRACE_DIR"], "model")
     layers = tiny.layers(spec.collectives)
-    model = spec.model or str(tiny.write(folder, layers=layers, ranks=len(spec.devices)))
+    model = spec.model or str(tiny.write(folder / "model", layers=layers, ranks=len(spec.devices)))
     return LLM(
         model=model,
         load_format="dummy",
