@@ -18,7 +18,14 @@ from tests.builders import make_report, make_stack
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     page
-    for pattern in ("*.md", "docs/*.md", "docs/*/*.md", "docs/zh/*/*.md", "helm/*/*.md", "daemon/*/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "docs/*/*.md",
+        "docs/zh/*/*.md",
+        "helm/*/*.md",
+        "daemon/*/*.md",
+    )
     for page in ROOT.glob(pattern)
     if page.name != "CHANGELOG.md"
 )

@@ -62,6 +62,7 @@ class Rules(Values, frozen=True):
     alertLabels: Annotated[Labels, about("Labels of every alert.")] = {}
     runbookUrl: Annotated[str, about("Where runbooks are, in place of the file's.")] = ""
     dashboardUrl: Annotated[str, about("Where Grafana is, in place of the file's.")] = ""
+    emulated: Annotated[bool, about("Alert for emulated nodes, too: to try the alerts.")] = False
     keepFiringFor: Annotated[bool, about("Needs Prometheus 2.42; false leaves it out.")] = True
     alerts: Annotated[
         dict[str, AlertOverride],

@@ -116,6 +116,18 @@ def test_links_follow_the_values(helm: Helm):
         assert one["annotations"]["dashboard_url"].startswith("https://g/d/")
 
 
+def test_emulated_nodes_alert_when_they_are_asked_to(helm: Helm):
+    without, asked = (
+        "".join(
+            one["expr"] for group in rule(helm, *more)["spec"]["groups"] for one in group["rules"]
+        )
+        for more in ((), ("--set", "rules.emulated=true"))
+    )
+    assert 'emulated="false"' in without
+    assert 'emulated="false"' not in asked
+    assert without.count('emulated="false"') == asked.count('emulated=~"true|false"')
+
+
 def test_an_alert_that_does_not_exist_is_refused(helm: Helm):
     ran = helm.run(
         "template", "x", kube.CHART, "--api-versions", "monitoring.coreos.com/v1/PrometheusRule",
