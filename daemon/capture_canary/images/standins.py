@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import shutil
 import tarfile
 import tempfile
@@ -157,8 +158,12 @@ def _pack(to: Any, recipe: _Recipe) -> None:
     to.seek(0)
 
 
+_PIP = re.compile(r"site-packages/pip(-[^/]+)?$")
+"""The environment's own pip: the base's is the one that trusts what the base trusts."""
+
+
 def _roots(about: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    if about.name.endswith("__pycache__"):
+    if about.name.endswith("__pycache__") or _PIP.match(about.name):
         return None
     about.uid, about.gid, about.uname, about.gname, about.mtime = 0, 0, "", "", 315532800
     return about
