@@ -8,7 +8,7 @@ import numpy.typing as npt
 from bench.statistics.vectorised import Floats
 
 STEP = 0.1
-"""Of the quadrature, in sigma; with STEP / 2 the limits below change by less than their simulation's error."""
+"""Of the quadrature, in sigma."""
 TAIL = 5.5
 CHUNK = 200
 

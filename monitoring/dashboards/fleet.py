@@ -2,7 +2,17 @@
 
 from grafana_foundation_sdk.builders import dashboard
 
-from monitoring.dashboards.panels import SCOPE, Panel, base, choice, metric, now, over_time, rows
+from monitoring.dashboards.panels import (
+    SCOPE,
+    Panel,
+    base,
+    choice,
+    filled,
+    metric,
+    now,
+    over_time,
+    rows,
+)
 
 _VERDICT = metric("verdict")
 _KNOWN = "max by (job, instance) (" + metric("verdict", 'verdict!="unknown"') + ") == 1"
@@ -18,16 +28,15 @@ def fleet() -> dashboard.Dashboard:
     ).with_variable(
         choice("problem", "label_values(instance:capture_canary_problem:info, problem)")
     )
-    for title, panels in (
-        ("Verdicts", _verdicts()),
-        ("Evidence", _evidence()),
-        ("Cost of probing", _cost()),
-        ("Coverage", _coverage()),
-    ):
-        board = board.with_row(dashboard.Row(title))
-        for panel in panels:
-            board = board.with_panel(panel)
-    return board
+    return filled(
+        board,
+        {
+            "Verdicts": _verdicts(),
+            "Evidence": _evidence(),
+            "Cost of probing": _cost(),
+            "Coverage": _coverage(),
+        },
+    )
 
 
 def _verdicts() -> list[Panel]:

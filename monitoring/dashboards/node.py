@@ -7,6 +7,7 @@ from monitoring.dashboards.panels import (
     SOURCE,
     Panel,
     base,
+    filled,
     history,
     metric,
     now,
@@ -29,16 +30,15 @@ def node() -> dashboard.Dashboard:
         .icon_color("purple")
         .expr(f"({_STACKS}) unless ({_STACKS.replace('})', '} offset 5m)')})")
     )
-    for title, panels in (
-        ("Verdicts", _verdicts()),
-        ("Evidence", _evidence()),
-        ("Servers", _servers()),
-        ("Probes", _probes()),
-    ):
-        board = board.with_row(dashboard.Row(title))
-        for panel in panels:
-            board = board.with_panel(panel)
-    return board
+    return filled(
+        board,
+        {
+            "Verdicts": _verdicts(),
+            "Evidence": _evidence(),
+            "Servers": _servers(),
+            "Probes": _probes(),
+        },
+    )
 
 
 def _verdicts() -> list[Panel]:

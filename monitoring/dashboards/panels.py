@@ -155,6 +155,15 @@ def choice(name: str, query: str) -> boards.QueryVariable:
     return _chosen(name, query).refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
 
 
+def filled(board: boards.Dashboard, content: Mapping[str, list[Panel]]) -> boards.Dashboard:
+    """Return the dashboard with rows of panels, by the rows' titles."""
+    for title, panels in content.items():
+        board = board.with_row(boards.Row(title))
+        for panel in panels:
+            board = board.with_panel(panel)
+    return board
+
+
 def dashboard(board: boards.Dashboard) -> tuple[str, str]:
     """Return the name and the text of a dashboard's file."""
     built = board.build()
