@@ -6,7 +6,7 @@ import textwrap
 
 import msgspec
 
-from capture_canary.probe import runner
+from capture_canary.probe import runner, watch
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Ended, Kind, Spec, Started, encode
 
@@ -32,7 +32,7 @@ def run(
     script: str,
     *,
     deadline: float = 10.0,
-    on_record: runner.OnRecord = lambda _record: True,
+    on_record: watch.OnRecord = lambda _record: True,
     cancel: Cancel | None = None,
     rounds: int = 1,
 ) -> runner.ArmRun:

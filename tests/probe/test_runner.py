@@ -13,7 +13,7 @@ from tests.probe.scripted import ENDED, STARTED, run, spec
 
 from capture_canary import spawn
 from capture_canary.identity import pid_namespace, start_time
-from capture_canary.probe import children, runner
+from capture_canary.probe import children, runner, watch
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Ended, Record, Started
 
@@ -49,7 +49,7 @@ def test_its_python_is_lent_this_package_and_nothing_beside_it():
 
 
 def test_a_plan_of_many_captures_may_write_as_many_records(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(runner, "MAX_OUTPUT", 1 << 16)
+    monkeypatch.setattr(watch, "MAX_OUTPUT", 1 << 16)
     script = f"for _ in range(2000): os.write(records, {STARTED!r})\nos.write(records, {ENDED!r})"
 
     assert "flooded its records" in (run(script).failure or "")
@@ -238,7 +238,7 @@ def test_cancel_ends_it_soon(script: str):
     outcome = run(script, cancel=cancel)
 
     cancel.close()
-    assert runner.CANCELLED == outcome.failure
+    assert watch.CANCELLED == outcome.failure
     assert [] == outcome.leftover
     assert time.monotonic() - begin < 10  # its own deadline
 

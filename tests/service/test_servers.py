@@ -8,7 +8,7 @@ from capture_canary import cli
 from capture_canary.commands import measuring
 from capture_canary.commands import probe as command
 from capture_canary.config import Config
-from capture_canary.config.sections import Probe
+from capture_canary.config.probing import Probe
 from capture_canary.export.metrics import StateCollector
 from capture_canary.export.state import State
 from capture_canary.model import Fact

@@ -10,16 +10,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from capture_canary.config import checks
-from capture_canary.config.sections import (
-    Gate,
-    History,
-    Probe,
-    Servers,
-    Verdict,
-    Web,
-    about,
-    default,
-)
+from capture_canary.config.about import about, default
+from capture_canary.config.probing import Probe
+from capture_canary.config.sections import Gate, History, Servers, Verdict, Web
 
 Mode = Literal["observe", "probe", "job"]
 

@@ -1,32 +1,26 @@
 """Prometheus metrics of a state: families built anew for each scrape, so that nothing outlives what it tells of."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import get_args
 
 from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
     HistogramMetricFamily,
     InfoMetricFamily,
     Metric,
 )
 from prometheus_client.registry import Collector
 
+from capture_canary.export import families
 from capture_canary.export.state import FailureReason, State, cumulative
-from capture_canary.model import Estimate, Evidence, Report, Stack, VerdictName
+from capture_canary.model import Evidence, Report, Stack, VerdictName
 from capture_canary.stack.exposure import exposure, mitigates
 from capture_canary.stack.identity import PARTS, stack_id
 from capture_canary.stack.servers import Server
 from capture_canary.trend import growth
 from capture_canary.trend.settle import Settled
 
-PREFIX = "capture_canary_"
-MAX_REASONS = 20
-"""Reasons to skip a probe that get a series of their own; the gate has fewer."""
 MAX_GROUPS = 8
 """Kinds of servers (stack, mode, source) that get series of their own; a node runs one or two."""
-MAX_LABEL = 64
-"""Characters of a label's value that comes from files, calls or settings."""
 _CACHED = "Of the last probe: probes are too dear to run at each scrape."
 
 
@@ -58,12 +52,12 @@ class StateCollector(Collector):
 
 def _identity(state: State) -> Iterator[Metric]:
     yield InfoMetricFamily(
-        f"{PREFIX}build",
+        f"{families.PREFIX}build",
         "Version of Capture Canary, and whether all that it exports comes from an emulated node.",
         value={"version": state.version, "emulated": str(state.emulated).lower()},
     )
     info = InfoMetricFamily(
-        f"{PREFIX}stack",
+        f"{families.PREFIX}stack",
         "Versions of each stack that a verdict speaks of.",
         labels=["stack", *PARTS],
     )
@@ -74,7 +68,7 @@ def _identity(state: State) -> Iterator[Metric]:
 
 
 def _verdicts(state: State) -> Metric:
-    family = _gauge(
+    family = families.gauge(
         "verdict",
         "1 for the verdict in force, 0 for the others; unknown until something was measured.",
         "stack",
@@ -94,7 +88,7 @@ def _verdicts(state: State) -> Metric:
 
 
 def _causes(state: State) -> Metric:
-    family = _gauge(
+    family = families.gauge(
         "verdict_info",
         "1 with the cause of the verdict in force; absent where it has none.",
         "stack",
@@ -108,7 +102,7 @@ def _causes(state: State) -> Metric:
 
 
 def _settled(state: State) -> Metric:
-    family = _gauge(
+    family = families.gauge(
         "verdict_settled_info",
         "1 with the verdict that two in a row agree on, what alerts go by; of a trace the last one.",
         "stack",
@@ -126,24 +120,32 @@ def _settled(state: State) -> Metric:
 def _growths(state: State) -> Iterator[Metric]:
     labels = ("stack", "arm", "evidence")
     worst = "of the series that grows most. " + _CACHED
-    seconds = _gauge(
+    seconds = families.gauge(
         "capture_growth_seconds", f"Seconds that each further capture adds, {worst}", *labels
     )
-    lower = _gauge("capture_growth_lower_seconds", f"Lower bound of that growth, {worst}", *labels)
-    upper = _gauge("capture_growth_upper_seconds", f"Upper bound of that growth, {worst}", *labels)
-    copies = _gauge(
+    lower = families.gauge(
+        "capture_growth_lower_seconds", f"Lower bound of that growth, {worst}", *labels
+    )
+    upper = families.gauge(
+        "capture_growth_upper_seconds", f"Upper bound of that growth, {worst}", *labels
+    )
+    copies = families.gauge(
         "rtmemcpy_growth", f"H2D copies that each further capture adds, {worst}", *labels
     )
-    first = _gauge("rtmemcpy_first", f"H2D copies in the first capture judged, {worst}", *labels)
-    last = _gauge("rtmemcpy_last", f"H2D copies in the last capture judged, {worst}", *labels)
+    first = families.gauge(
+        "rtmemcpy_first", f"H2D copies in the first capture judged, {worst}", *labels
+    )
+    last = families.gauge(
+        "rtmemcpy_last", f"H2D copies in the last capture judged, {worst}", *labels
+    )
     for evidence, report in state.judged:
         for arm in dict.fromkeys(series.arm for series in report.series):
             values = [stack_id(report.stack), arm, evidence]
             found = growth.worst(report.series, arm=arm)
-            _add(seconds, values, found.seconds, "estimate")
-            _add(lower, values, found.seconds, "lower")
-            _add(upper, values, found.seconds, "upper")
-            _add(copies, values, found.copies, "estimate")
+            families.add(seconds, values, found.seconds, "estimate")
+            families.add(lower, values, found.seconds, "lower")
+            families.add(upper, values, found.seconds, "upper")
+            families.add(copies, values, found.copies, "estimate")
             if found.copies is not None and found.series is not None:
                 counts = growth.counted(report.series[found.series])
                 first.add_metric(values, counts[0].copies)
@@ -152,19 +154,19 @@ def _growths(state: State) -> Iterator[Metric]:
 
 
 def _consequences(state: State) -> Iterator[Metric]:
-    load = _gauge(
+    load = families.gauge(
         "load_impact_seconds",
         "Seconds that the growth adds to one load of a server. " + _CACHED,
         "stack",
     )
-    mitigation = _gauge(
+    mitigation = families.gauge(
         "mitigation",
         "Whether the expansion mode in force keeps collectives off the AICPU.",
         "stack",
         "mode",
         "source",
     )
-    exposed = _gauge(
+    exposed = families.gauge(
         "exposed",
         "Whether the stack has the fault by its versions; absent where not known.",
         "stack",
@@ -175,8 +177,8 @@ def _consequences(state: State) -> Iterator[Metric]:
         seconds = _impact(report)
         if seconds is not None:
             load.add_metric([stack], seconds)
-        mode = _label(report.mode or "unknown")
-        modes[stack, mode, _label(report.mode_source)] = mitigates(report.mode)
+        mode = families.label(report.mode or "unknown")
+        modes[stack, mode, families.label(report.mode_source)] = mitigates(report.mode)
         exposures[stack] = exposure(
             soc=_version(report.stack, "soc"),
             hcomm=_version(report.stack, "hcomm"),
@@ -196,14 +198,14 @@ def _consequences(state: State) -> Iterator[Metric]:
 
 def _servers(state: State) -> Iterator[Metric]:
     """What serves on this node, and whether a probe of ours is about it."""
-    count = _gauge(
+    count = families.gauge(
         "servers",
         "Processes that capture graphs for a model server, or hold an NPU.",
         "stack",
         "mode",
         "source",
     )
-    missing = _gauge(
+    missing = families.gauge(
         "servers_untraced",
         "Of these, those that were started to be traced and have no trace: nothing is known of their captures.",
         "stack",
@@ -216,7 +218,7 @@ def _servers(state: State) -> Iterator[Metric]:
     for stack, number in untraced.items():
         missing.add_metric([stack], float(number))
     yield from (count, missing)
-    yield from _known(
+    yield from families.known(
         "probe_about_servers",
         "1 where the servers run the hcomm that probes run, 0 where a probe says nothing of them; absent if not known.",
         None if state.about_servers is None else float(state.about_servers),
@@ -228,7 +230,7 @@ def _serving(state: State) -> dict[tuple[str, str, str], list[Server]]:
     groups: dict[tuple[str, str, str], list[Server]] = {}
     for server in state.servers.servers:
         if server.captures:
-            mode = _label(server.mode.in_force or "unknown")
+            mode = families.label(server.mode.in_force or "unknown")
             labels = (stack_id(server.stack), mode, f"servers: {server.mode.source}")
             if labels in groups or len(groups) < MAX_GROUPS:
                 groups.setdefault(labels, []).append(server)
@@ -237,13 +239,13 @@ def _serving(state: State) -> dict[tuple[str, str, str], list[Server]]:
 
 def _copies(state: State) -> Iterator[Metric]:
     totals = state.totals
-    copies = _counter("rtmemcpy", "H2D copies made while a capture was active.", "evidence")
-    seconds = _counter("rtmemcpy_seconds", "Time spent in those copies.", "evidence")
+    copies = families.counter("rtmemcpy", "H2D copies made while a capture was active.", "evidence")
+    seconds = families.counter("rtmemcpy_seconds", "Time spent in those copies.", "evidence")
     for evidence in state.sources:
         copies.add_metric([evidence], totals.copies.get(evidence, 0))
         seconds.add_metric([evidence], totals.copy_seconds.get(evidence, 0.0))
     durations = HistogramMetricFamily(
-        f"{PREFIX}capture_duration_seconds", "Time from the begin of a capture to its end."
+        f"{families.PREFIX}capture_duration_seconds", "Time from the begin of a capture to its end."
     )
     durations.add_metric([], cumulative(totals.capture_buckets), totals.capture_seconds)
     yield from (copies, seconds, durations)
@@ -251,19 +253,23 @@ def _copies(state: State) -> Iterator[Metric]:
 
 def _probes(state: State) -> Iterator[Metric]:
     totals = state.totals
-    yield _single_counter("probe_runs", "Probes that were run.", totals.runs)
+    yield families.single_counter("probe_runs", "Probes that were run.", totals.runs)
     reasons = dict.fromkeys(get_args(FailureReason), 0) | totals.failures
-    yield _by_reason("probe_failures", "Probes that came to no verdict.", reasons)
-    yield _by_reason("probe_skips", "Probes that were due and not run.", totals.skips)
-    yield _single_counter(
+    yield families.by_reason("probe_failures", "Probes that came to no verdict.", reasons)
+    yield families.by_reason("probe_skips", "Probes that were due and not run.", totals.skips)
+    yield families.single_counter(
         "probe_device_seconds",
         "NPU time that probes took: NPUs held times seconds.",
         totals.device_seconds,
     )
-    yield _single_counter("probe_captures", "Graphs that probes captured.", totals.captures)
-    yield from _known("probe_duration_seconds", "How long the last probe took.", state.last_seconds)
-    yield from _known("probe_last_run_timestamp_seconds", "End of the last probe.", state.last_run)
-    yield from _known(
+    yield families.single_counter("probe_captures", "Graphs that probes captured.", totals.captures)
+    yield from families.known(
+        "probe_duration_seconds", "How long the last probe took.", state.last_seconds
+    )
+    yield from families.known(
+        "probe_last_run_timestamp_seconds", "End of the last probe.", state.last_run
+    )
+    yield from families.known(
         "probe_last_success_timestamp_seconds",
         "End of the last probe that came to a verdict.",
         state.last_success,
@@ -271,43 +277,11 @@ def _probes(state: State) -> Iterator[Metric]:
 
 
 def _configuration(state: State) -> Iterator[Metric]:
-    yield from _known(
+    yield from families.known(
         "config_last_reload_successful",
         "Whether the settings in the file are those in force.",
         float(state.config_ok),
     )
-
-
-def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(PREFIX + name, text, labels=labels)
-
-
-def _counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
-    return CounterMetricFamily(PREFIX + name, text, labels=labels)
-
-
-def _single_counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(PREFIX + name, text, value=value)
-
-
-def _known(name: str, text: str, value: float | None) -> Iterator[Metric]:
-    """A gauge; nothing where its value is not known yet."""
-    if value is not None:
-        yield GaugeMetricFamily(PREFIX + name, text, value=value)
-
-
-def _by_reason(name: str, text: str, counts: Mapping[str, int]) -> Metric:
-    family = _counter(name, text, "reason")
-    for reason, count in list(counts.items())[:MAX_REASONS]:
-        family.add_metric([_label(reason)], count)
-    return family
-
-
-def _add(
-    family: GaugeMetricFamily, values: list[str], estimate: Estimate | None, field: str
-) -> None:
-    if estimate is not None:
-        family.add_metric(values, getattr(estimate, field))
 
 
 def _stacks(state: State) -> list[Stack]:
@@ -334,8 +308,4 @@ def _impact(report: Report) -> float | None:
 
 
 def _version(stack: Stack, part: str) -> str:
-    return _label((stack[part].value or "") if part in stack else "")
-
-
-def _label(text: str) -> str:
-    return text[:MAX_LABEL]
+    return families.label((stack[part].value or "") if part in stack else "")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from capture_canary.export.metrics import PREFIX
+from capture_canary.export.families import PREFIX
 from capture_canary.kubernetes.exchange import Life
 from capture_canary.service.board import View
 

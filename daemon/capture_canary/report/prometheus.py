@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from capture_canary import fetch
-from capture_canary.export.metrics import PREFIX
+from capture_canary.export.families import PREFIX
 from capture_canary.model import Fact, Stack
 from capture_canary.report.past import Past
 from capture_canary.stack.identity import PARTS
