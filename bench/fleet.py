@@ -26,6 +26,8 @@ GRAFANA = Path(__file__).parents[1] / "grafana"
 INTERVAL = "15s"
 SECONDS = 330
 """How long it is watched: every group has been evaluated, the slowest of them every five minutes."""
+DEAREST = 4
+"""Rules that are named with what they cost."""
 RANGE = 120
 """Seconds that a dashboard looks back, in as many steps as a screen has."""
 
@@ -49,9 +51,12 @@ def timed(server: Prometheus, expr: str) -> float:
     return time.monotonic() - begin
 
 
-def dashboard(server: Prometheus, board: dict[str, Any]) -> list[float]:
-    """Return how long each of its queries takes, s."""
-    return [timed(server, filled(expr)) for _title, expr in queries(board)]
+def dashboard(server: Prometheus, board: dict[str, Any]) -> dict[str, float]:
+    """Return how long each of its queries takes, s, by the title of its panel and its place among all."""
+    return {
+        f"{title} ({place})": timed(server, filled(expr))
+        for place, (title, expr) in enumerate(queries(board), 1)
+    }
 
 
 def resident_mb(server: Prometheus) -> float:
@@ -59,6 +64,11 @@ def resident_mb(server: Prometheus) -> float:
     text = get(f"{server.address}/metrics").decode()
     (line,) = (one for one in text.splitlines() if one.startswith("process_resident_memory_bytes"))
     return float(line.split()[1]) / 1e6
+
+
+def cost(rule: dict[str, Any]) -> float:
+    """Return what a rule's last evaluation took, s."""
+    return float(rule["evaluationTime"])
 
 
 def report(server: Prometheus, nodes: int, samples: int) -> None:
@@ -72,13 +82,18 @@ def report(server: Prometheus, nodes: int, samples: int) -> None:
     print(f"| series that a daemon exports, after a probe | {samples} |")
     print(f"| recorded series a node | {recorded / nodes:.1f} |")
     print(f"| Prometheus' resident memory | {resident_mb(server):,.0f} MB |")
-    for group in server.ask("rules")["groups"]:
+    groups = server.ask("rules")["groups"]
+    for group in groups:
         print(f"| evaluation of {group['name']} | {group['evaluationTime'] * 1000:,.0f} ms |")
+    rules = sorted((rule for one in groups for rule in one["rules"]), key=cost, reverse=True)
+    for rule in rules[:DEAREST]:
+        print(f"| of these {rule['name']} | {cost(rule) * 1000:,.0f} ms |")
     for path in sorted(GRAFANA.glob("*.json")):
         took = dashboard(server, json.loads(path.read_text()))
+        slowest, median = max(took, key=lambda title: took[title]), statistics.median(took.values())
         print(
-            f"| {path.stem} dashboard: slowest of {len(took)} queries; median "
-            f"| {max(took) * 1000:,.0f} ms; {statistics.median(took) * 1000:,.0f} ms |"
+            f"| {path.stem} dashboard: slowest of {len(took)} queries, {slowest}; median "
+            f"| {took[slowest] * 1000:,.0f} ms; {median * 1000:,.0f} ms |"
         )
 
 
