@@ -113,6 +113,30 @@ def test_a_silent_k8s_is_a_skip(parts: Parts, monkeypatch: pytest.MonkeyPatch):
     assert {"kubernetes": 1} == parts.attempt().totals.skips
 
 
+def test_a_sign_of_life_from_the_future_is_old_all_the_same(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs, "SILENCE", 0.1)
+    parts.exchange.write(Life(at=time.time() + jobs.DAY))  # then the clock was set back
+    assert {"kubernetes": 1} == parts.attempt().totals.skips
+
+
+def test_a_k8s_that_gives_signs_of_life_is_waited_for(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs, "SILENCE", 0.5)
+    thread = threading.Thread(target=parts.attempt)
+    thread.start()
+    request = until(lambda: parts.exchange.read(Request))
+    assert request
+    for beat in range(50):
+        parts.exchange.write(Life(at=-float(beat)))
+        time.sleep(0.02)
+    parts.exchange.write(Answer(id=request.id, refusal="no_npus"))
+    thread.join()
+    assert {"no_npus": 1} == parts.board.view.state.totals.skips
+
+
 def test_an_answer_to_something_else_is_none(parts: Parts, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(jobs, "SILENCE", 0.3)
     parts.exchange.write(Answer(id="of before", refusal="no_npus"))

@@ -46,12 +46,13 @@ def test_newest_first_and_since(store: Store) -> None:
 
 
 def test_what_probes_spent_is_summed_however_many_there_are(store: Store) -> None:
-    assert store.seconds_spent(since=0.0) == 0.0
+    assert store.seconds_spent(since=0.0, until=1.0) == 0.0
     for at in range(1200):
         store.add_probe(make_report("healthy", captures=1), at=float(at), stack="a", took=0.5)
     store.add_probe(make_report("healthy"), at=1150.0, stack="a", took=99.0, evidence="trace")
-    assert store.seconds_spent(since=0.0) == 600.0
-    assert store.seconds_spent(since=1100.0) == 50.0
+    assert store.seconds_spent(since=0.0, until=1200.0) == 600.0
+    assert store.seconds_spent(since=1100.0, until=1200.0) == 50.0
+    assert store.seconds_spent(since=0.0, until=99.0) == 50.0, "nothing from the future"
 
 
 def test_failures_outlive_the_good_ones(store: Store) -> None:

@@ -75,7 +75,8 @@ class JobAsker:
         if latched := self._latch.why():
             return "latched", latched
         ranks = config.probe.ranks
-        spent = self._store.seconds_spent(since=time.time() - DAY) * ranks
+        now = time.time()
+        spent = self._store.seconds_spent(since=now - DAY, until=now) * ranks
         after = spent + ranks * float(config.probe.deadline)
         if after > float(config.gate.budget):
             return "budget", f"{spent:.0f} of {config.gate.budget} device-seconds spent in 24 h"
@@ -84,14 +85,17 @@ class JobAsker:
     def _ask(self, request: Request) -> Answer | None:
         """Return the answer; None where the daemon is to stop."""
         self._exchange.write(request)
+        # By the monotonic clock and by what changes: the wall clock may be set meanwhile.
+        asked = heard = time.monotonic()
+        life = self._exchange.read(Life)
         while not self._stop.wait(LOOK):
             answer = self._exchange.read(Answer)
             if answer is not None and answer.id == request.id:
                 return answer
-            waited = time.time() - request.at
-            life = self._exchange.read(Life)
-            silent = time.time() - (life.at if life else request.at)
-            if waited > LONGEST or min(waited, silent) > SILENCE:
+            now, last, life = time.monotonic(), life, self._exchange.read(Life)
+            if life != last:
+                heard = now
+            if now - asked > LONGEST or now - heard > SILENCE:
                 why = "`capture-canary k8s` does not answer"
                 return Answer(id=request.id, refusal="kubernetes", detail=why)
         return None

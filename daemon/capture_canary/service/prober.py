@@ -135,7 +135,9 @@ class Prober:
         )
 
     def _spent(self, config: Config) -> float:
-        return self._store.seconds_spent(since=time.time() - DAY) * config.probe.ranks
+        # Not from the future: a clock that was set back must not have used up the budget for as long.
+        now = time.time()
+        return self._store.seconds_spent(since=now - DAY, until=now) * config.probe.ranks
 
     def _skip(self, config: Config, decision: Decision) -> None:
         reason = decision.reason or "locked"
@@ -147,7 +149,7 @@ class Prober:
     def _probe(self, attempt: Attempt, lock: ProbeLock) -> None:
         config, devices = attempt.config, attempt.decision.devices
         numbers = runtime_numbers(devices, attempt.facts.nodes)
-        begun = time.time()
+        begun = time.monotonic()  # the wall clock may be set meanwhile
         with self._cancellable() as cancel:
             probe = Probe(
                 probe_settings(config, numbers, self._base, self._board.view.state.servers.servers),
@@ -162,7 +164,7 @@ class Prober:
         try:
             # First of all remember: the look at what is left may take half a minute, and be ended.
             if not cancel.requested:
-                took, kind = time.time() - begun, probe.failure
+                took, kind = time.monotonic() - begun, probe.failure
                 remember(
                     self._board, self._store, report, took=took, devices=len(devices), failure=kind
                 )

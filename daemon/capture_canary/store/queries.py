@@ -58,10 +58,11 @@ def probe(connection: sqlite3.Connection, number: int) -> rows.Probe | None:
     return next(iter(rows.convert(found, rows.Probe)), None)
 
 
-def seconds_spent(connection: sqlite3.Connection, *, since: float) -> float:
+def seconds_spent(connection: sqlite3.Connection, *, since: float, until: float) -> float:
     """Return how long probes held their devices, s; summed where it lies, however many there are."""
     found = connection.execute(
-        "SELECT total(took) FROM probes WHERE evidence = 'probe' AND at >= ?", (since,)
+        "SELECT total(took) FROM probes WHERE evidence = 'probe' AND at BETWEEN ? AND ?",
+        (since, until),
     )
     return float(found.fetchone()[0])
 

@@ -118,9 +118,9 @@ class Store:
         """Return one probe with its series."""
         return self._read(lambda db: queries.probe(db, number), None)
 
-    def seconds_spent(self, *, since: float) -> float:
+    def seconds_spent(self, *, since: float, until: float) -> float:
         """Return how long probes held their devices, s."""
-        return self._read(lambda db: queries.seconds_spent(db, since=since), 0.0)
+        return self._read(lambda db: queries.seconds_spent(db, since=since, until=until), 0.0)
 
     def failures(self, limit: int = 20) -> list[rows.Probe]:
         """Return the newest probes not found good, however many good ones came after."""
