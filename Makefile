@@ -8,7 +8,7 @@ STATE ?= $(CURDIR)/build/state
 
 SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint
 
-.PHONY: run probe test test-real test-long lint format docs bench bench-statistics lock clean
+.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak lock clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -53,6 +53,9 @@ bench: $(VENV)/test ## every figure of the README
 
 bench-statistics: $(VENV)/test ## every figure of docs/statistics.md: half an hour
 	$(BIN)/python -m bench.statistics
+
+soak: $(VENV)/test ## emulated months of one daemon, docs/reliability.md: an hour and more
+	nice $(BIN)/python -m bench.soak
 
 lock: $(VENV)/python ## the locked dependencies of images, anew
 	$(BIN)/python -m pip install --quiet uv
