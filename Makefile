@@ -6,7 +6,7 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
-SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint
+SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint tests/tools/get-debian13
 
 .PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak lock clean
 
@@ -57,12 +57,9 @@ bench-statistics: $(VENV)/test ## every figure of docs/statistics.md: half an ho
 soak: $(VENV)/test ## emulated months of one daemon, docs/reliability.md: an hour and more
 	nice $(BIN)/python -m bench.soak
 
-lock: $(VENV)/python ## the locked dependencies of images, anew
+lock: $(VENV)/python ## the locked dependencies of images and of a release, anew
 	$(BIN)/python -m pip install --quiet uv
-	head -2 images/requirements.txt > build/lock.txt
-	$(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --upgrade --python-version 3.10 \
-	  --python-platform x86_64-manylinux2014 pyproject.toml >> build/lock.txt
-	mv build/lock.txt images/requirements.txt
+	$(BIN)/python scripts/lock
 
 clean:
 	rm -rf $(VENV) build

@@ -1,11 +1,14 @@
 """Images by a real Docker engine: stand-ins of four CANNs, the unmodified Dockerfile on each, held to the matrix."""
 
+import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from pathlib import Path
 
@@ -275,6 +278,80 @@ def test_one_that_fails_stops_no_other_and_is_told(docker, images, tmp_path):
     assert run("images", "-q", "failing").split()
     assert left_over(run) == []
     run("rmi", f"failing:{__version__}-{CELLS['8.5.0']}", "localhost/broken:a3-none")
+
+
+OTHER_PYTHON = f"""
+schema = 1
+builder = "{DEBIAN}"
+lines = [{{ cann = "9.1.0", unavailable = "here" }}]
+[socs.a3]
+family = "a3"
+suffix = ""
+[systems.none]
+suffix = ""
+[emulated]
+system = "none"
+python = "PYTHON"
+builder = "{DEBIAN}"
+base = "localhost/pythonPYTHON:{{cann}}-{{soc}}-{{os}}"
+lines = ["9.1.0"]
+socs = ["a3"]
+vllm-base = "localhost/none:{{vllm-ascend}}-{{soc}}-{{os}}"
+vllm-line = "9.1.0"
+vllm = {{ vllm-ascend = "0", vllm = "0", torch-npu = "0", socs = ["a3"] }}
+"""
+
+
+def a_python(version):
+    """The folder of a Python of that version, with its pip, that this machine has beside its own."""
+    for folder in sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*")):
+        if (folder / "bin" / f"python{version}").exists():
+            return folder
+    return pytest.skip(f"no Python {version} under ~/.pyenv/versions")
+
+
+def with_python(docker, version, folder, base, tag):
+    """Make an image of `base` in which that Python comes first, as it does in Ascend's images."""
+    dockerfile = (
+        f"FROM {base}\nCOPY python /usr/local/python{version}\n"
+        f"ENV PATH=/usr/local/python{version}/bin:${{PATH}} PIP_CERT=/etc/ssl/certs/ca-certificates.crt\n"
+    )
+    left_out = {"test", "tests", "__pycache__", "idlelib", "include", "share"}
+    with tempfile.NamedTemporaryFile(suffix=".tar") as context:
+        with tarfile.open(context.name, "w") as tar:
+            about = tarfile.TarInfo("Dockerfile")
+            about.size = len(dockerfile)
+            tar.addfile(about, io.BytesIO(dockerfile.encode()))
+            tar.add(
+                folder,
+                "python",
+                filter=lambda one: (
+                    None if Path(one.name).name in left_out or one.name.endswith(".a") else one
+                ),
+            )
+        context.seek(0)
+        command = [need("docker"), "-H", f"unix://{docker[1]}", "build", "-q", "-t", tag, "-"]
+        subprocess.run(command, stdin=context, check=True, timeout=600)
+
+
+@pytest.mark.parametrize("version", ["3.12", pytest.param("3.10", marks=pytest.mark.long)])
+def test_an_image_s_python_may_be_another_one(docker, images, tmp_path, version):
+    """The one wheel, which is built by 3.11 here, and the locked packages; verified as any other."""
+    matrix, cell = tmp_path / "matrix.toml", "emulated-9.1.0-a3-none"
+    matrix.write_text(OTHER_PYTHON.replace("PYTHON", version))
+    base = "localhost/capture-canary-emulated/cann:9.1.0-a3-debian12-py3.11"
+    with_python(
+        docker, version, a_python(version), base, f"localhost/python{version}:9.1.0-a3-none"
+    )
+    words = (cell, "--matrix", matrix, "--repository", f"with-python{version}")
+    code, _, errors = images("build", *words, "--network=host")
+    assert code == 0, errors[-3000:]
+    code, output, errors = images("verify", *words, "--json")
+    assert code == 0, output + errors
+    (found,) = json.loads(output)
+    said = {check["name"]: check["said"] for check in found["checks"]}
+    assert said["python"].startswith(f"Python {version}.")
+    assert said["probe"].startswith("emulated: healthy")
 
 
 def test_ctrl_c_leaves_nothing(docker, images):

@@ -45,15 +45,15 @@ def build(client: Any, job: Job) -> Iterator[Event]:
     Raises:
         EngineError: it could not be built.
     """
-    bases = []
+    bases = {}
     for name in job.bases:
         yield from _pull(client, name, again=job.pull)
-        bases.append(client.api.inspect_image(name))
-    arguments = job.arguments | {"BASE_DIGEST": _digest_of(bases[-1])}
+        bases[name] = client.api.inspect_image(name)
+    arguments = job.arguments | _pins(bases, job)
     made_of = [
         job.context_digest,
         job.target,
-        *(base["Id"] for base in bases),
+        *(base["Id"] for base in bases.values()),
         sorted(arguments.items()),
     ]
     built_from = hashlib.sha256(repr(made_of).encode()).hexdigest()
@@ -98,7 +98,7 @@ def _pull(client: Any, name: str, *, again: bool) -> Iterator[Event]:
         raise EngineError(
             f"{name} is made here, and is not there: `capture-canary images standins`"
         )
-    repository, _, tag = name.rpartition(":")
+    repository, tag = _parts(name)
     done: dict[str, int] = {}
     whole: dict[str, int] = {}
     try:
@@ -115,14 +115,43 @@ def _pull(client: Any, name: str, *, again: bool) -> Iterator[Event]:
         raise EngineError(f"{name} can't be pulled: {explain(error)}") from error
 
 
+def _parts(name: str) -> tuple[str, str]:
+    """Return an image's repository, and what to pull of it: its digest where it has one, else its tag."""
+    tagged, _, digest = name.partition("@")
+    repository, _, tag = tagged.rpartition(":")
+    return repository, digest or tag
+
+
 def _here(client: Any, name: str) -> bool:
-    return bool(client.api.images(name=name))
+    from docker import errors  # noqa: PLC0415  # an extra
+
+    try:
+        client.api.inspect_image(name)
+    except errors.ImageNotFound:
+        return False
+    return True
 
 
-def _digest_of(image: dict[str, Any]) -> str:
-    """The digest that a registry knows it by; of one that is in no registry, its id."""
-    digests = [str(one).partition("@")[2] for one in image.get("RepoDigests") or []]
-    return next(iter(digests), str(image["Id"]))
+def _pins(bases: dict[str, Any], job: Job) -> dict[str, str]:
+    """Return what FROM is to name by digest: the label then says what was built on, though a tag moves meanwhile."""
+    pins = {name: pinned(name, image) for name, image in bases.items()}
+    by_digest = {
+        key: pins[job.arguments[key]] for key in ("BUILDER", "BASE") if key in job.arguments
+    }
+    last = job.bases[-1]
+    return by_digest | {"BASE_DIGEST": pins[last].partition("@")[2] or str(bases[last]["Id"])}
+
+
+def pinned(name: str, image: dict[str, Any]) -> str:
+    """Return an image's name by the digest that its registry knows it by; one that is in no registry keeps its name."""
+    repository, _ = _parts(name)
+    short = repository.removeprefix("docker.io/").removeprefix(
+        "library/"
+    )  # as the Engine spells it
+    for known in image.get("RepoDigests") or []:
+        if str(known).partition("@")[0] in (repository, short):
+            return f"{repository}@{str(known).partition('@')[2]}"
+    return name
 
 
 def _label(client: Any, tag: str) -> str | None:
