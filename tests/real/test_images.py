@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 from tests.real.conftest import need
+from tests.real.needing import environment
 
 from capture_canary import __version__
+from capture_canary.images import matrix as images_matrix
 from capture_canary.images.job import STAGE, UNFINISHED
 
 pytestmark = pytest.mark.real
@@ -312,9 +314,11 @@ def a_python(version):
 
 def with_python(docker, version, folder, base, tag):
     """Make an image of `base` in which that Python comes first, as it does in Ascend's images."""
+    home = f"/usr/local/python{version}"
     dockerfile = (
-        f"FROM {base}\nCOPY python /usr/local/python{version}\n"
-        f"ENV PATH=/usr/local/python{version}/bin:${{PATH}} PIP_CERT=/etc/ssl/certs/ca-certificates.crt\n"
+        f"FROM {base}\nCOPY python {home}\n"
+        f"RUN echo {home}/lib >/etc/ld.so.conf.d/python.conf && ldconfig\n"
+        f"ENV PATH={home}/bin:${{PATH}} PIP_CERT=/etc/ssl/certs/ca-certificates.crt\n"
     )
     left_out = {"test", "tests", "__pycache__", "idlelib", "include", "share"}
     with tempfile.NamedTemporaryFile(suffix=".tar") as context:
@@ -330,7 +334,17 @@ def with_python(docker, version, folder, base, tag):
                 ),
             )
         context.seek(0)
-        command = [need("docker"), "-H", f"unix://{docker[1]}", "build", "-q", "-t", tag, "-"]
+        command = [
+            need("docker"),
+            "-H",
+            f"unix://{docker[1]}",
+            "build",
+            "-q",
+            "--network=none",
+            "-t",
+            tag,
+            "-",
+        ]
         subprocess.run(command, stdin=context, check=True, timeout=600)
 
 
@@ -352,6 +366,27 @@ def test_an_image_s_python_may_be_another_one(docker, images, tmp_path, version)
     said = {check["name"]: check["said"] for check in found["checks"]}
     assert said["python"].startswith(f"Python {version}.")
     assert said["probe"].startswith("emulated: healthy")
+
+
+@pytest.mark.long
+def test_a_stand_in_for_vllm_ascend_s_image_holds_what_the_matrix_says(images):
+    """3 GB: its torch-npu, vLLM and vllm-ascend are those of the environment, seen by our doctor in the image."""
+    environment("vllm-0.23.0")
+    cell = "emulated-9.1.0-a3-debian12-vllm"
+    for words in (("standins", "--flavour", "vllm", cell), ("build", cell, "--network=host")):
+        code, _, errors = images(*words)
+        assert code == 0, errors[-3000:]
+    code, output, errors = images("verify", cell, "--json")
+    assert code == 0, output + errors
+    (found,) = json.loads(output)
+    said = {check["name"]: check["said"] for check in found["checks"]}
+    (wanted,) = (one for one in images_matrix.load() if one.name == cell)
+    assert said["vllm"] == wanted.vllm
+    assert said["vllm_ascend"] == wanted.vllm_ascend
+    assert said["torch_npu"] == wanted.torch_npu
+    code, output, errors = images("size", cell, "--json")
+    assert code == 0, errors
+    assert json.loads(output)[0]["added_bytes"] < MOST_ADDED
 
 
 def test_ctrl_c_leaves_nothing(docker, images):
