@@ -74,7 +74,7 @@ def engine(docker, made, tmp_path_factory):
     run, _ = docker
     folder = tmp_path_factory.mktemp("bases")
     run("import", str(busybox(folder)), BASE)
-    run("build", "-q", "-t", INJECTOR, str(made))
+    run("build", "-q", f"--build-arg=BASE={BASE}", "-t", INJECTOR, str(made))
     run("import", "-c", "USER 1000:1000", str(server(folder)), SERVER)
     return run
 
