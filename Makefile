@@ -8,7 +8,7 @@ STATE ?= $(CURDIR)/build/state
 
 SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint tests/tools/get-debian13
 
-.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak lock clean
+.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak bench-failing bench-fuzzing lock clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -56,6 +56,12 @@ bench-statistics: $(VENV)/test ## every figure of docs/statistics.md: half an ho
 
 soak: $(VENV)/test ## emulated months of one daemon, docs/reliability.md: an hour and more
 	nice $(BIN)/python -m bench.soak
+
+bench-failing: $(VENV)/test ## every allocation and system call of the C parts fails, one a run: half an hour
+	$(BIN)/python -m bench.failing
+
+bench-fuzzing: $(VENV)/test ## what others can write into what the C parts read, with libFuzzer: half an hour
+	$(BIN)/python -m bench.fuzzing
 
 lock: $(VENV)/python ## the locked dependencies of images and of a release, anew
 	$(BIN)/python -m pip install --quiet uv

@@ -37,6 +37,7 @@ static enum markState take(const char *path) {
         state = MARK_LEFT;
     } else if (!tracerFileWrite(file, "armed\n", 6, 0)) {
         state = MARK_IMPOSSIBLE;
+        tracerCall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0); /* half written it would warn of a death */
     }
     if (state != MARK_TAKEN) {
         tracerFileClose(file);

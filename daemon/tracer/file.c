@@ -119,9 +119,9 @@ static bool folderAllows(void) {
 }
 
 static enum fileState start(void) {
-    tracerProcessRead(&self);
+    bool known = tracerProcessRead(&self);
     nameFill();
-    if (!folderAllows() || !tracerJoin(path, sizeof path, folder, name)) {
+    if (!known || !folderAllows() || !tracerJoin(path, sizeof path, folder, name)) {
         return FILE_INERT;
     }
     tracerTimerStart();

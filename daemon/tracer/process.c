@@ -38,7 +38,7 @@ bool tracerProcessAlive(int pid, uint64_t start_time) {
     return started != 0 && started == start_time;
 }
 
-void tracerProcessRead(tracerProcess *process) {
+bool tracerProcessRead(tracerProcess *process) {
     char text[64];
     memset(process, 0, sizeof *process);
     process->pid = (int)tracerCall(SYS_getpid, 0, 0, 0, 0);
@@ -49,8 +49,9 @@ void tracerProcessRead(tracerProcess *process) {
         tracerDigits(text + 5, &process->pid_namespace); /* pid:[4026531836] */
     }
     if (!tracerFileRead("/proc/sys/kernel/random/boot_id", text, sizeof text) || strcspn(text, "\n") != 36) {
-        memcpy(text, "00000000-0000-0000-0000-000000000000", 37);
+        return false;
     }
     text[36] = '\0';
     tracerCopyText(process->boot_id, sizeof process->boot_id, text);
+    return process->start_time != 0;
 }

@@ -41,20 +41,22 @@ static void *libraryOf(const void *address) {
     return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+enum pinned { PINNED, UNPINNED, NOT_ITS_OWN };
+
 /* Keeps the library around `target` loaded for good: we are going to jump there whatever the client closes.
  * CANN's libraries hold C++ unique symbols, so that dlclose does not unload them anyway. */
-static bool pin(void *target, const char *name) {
+static enum pinned pin(void *target, const char *name) {
     Dl_info info;
     if (dladdr(target, &info) == 0 || info.dli_fname == NULL) {
-        return false;
+        return UNPINNED;
     }
     void *library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     if (library == NULL) {
-        return false;
+        return UNPINNED;
     }
     bool same = findIn(library, name) == target;
     dlclose(library);
-    return same;
+    return same ? PINNED : NOT_ITS_OWN;
 }
 
 static bool ours(const tracerSymbol *symbol, const void *found) {
@@ -80,11 +82,7 @@ static void *findFrom(const tracerSymbol *symbol, const void *address) {
 
 static void *findInCann(const tracerSymbol *symbol) {
     for (size_t i = 0; i < sizeof cannLibraries / sizeof *cannLibraries; i++) {
-        void *library = dlopen(cannLibraries[i], RTLD_LAZY | RTLD_NOLOAD);
-        void *found = findIn(library, symbol->name);
-        if (library != NULL) {
-            dlclose(library);
-        }
+        void *found = tracerFindLoaded(cannLibraries[i], symbol->name);
         if (found != NULL && !ours(symbol, found)) {
             return found;
         }
@@ -110,7 +108,7 @@ void *tracerFindGlobal(enum tracerFunction function, const void *caller) {
         target = atomic_load_explicit(&symbol->handle_target, memory_order_acquire);
     }
     dlerror(); /* our vain look-ups are not the client's errors */
-    if (target != NULL && pin(target, symbol->name)) {
+    if (target != NULL && pin(target, symbol->name) == PINNED) {
         atomic_store_explicit(&symbol->global_target, target, memory_order_release);
     }
     return target;
@@ -160,10 +158,12 @@ static int functionNamed(const char *name) {
     return -1;
 }
 
-/* A client that asks a library for its function gets our entry in front of exactly that one. */
+/* A client that asks a library for its function gets our entry in front of exactly that one. Where that cannot be
+ * pinned, for want of memory, only those come there who would without us. */
 static void *inFrontOf(tracerSymbol *symbol, void *found) {
     void *known = NULL;
-    if (atomic_load_explicit(&symbol->handle_target, memory_order_acquire) == NULL && !pin(found, symbol->name)) {
+    if (atomic_load_explicit(&symbol->handle_target, memory_order_acquire) == NULL &&
+        pin(found, symbol->name) == NOT_ITS_OWN) {
         return found;
     }
     if (atomic_compare_exchange_strong(&symbol->handle_target, &known, found) || known == found) {

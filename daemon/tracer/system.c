@@ -71,8 +71,10 @@ bool tracerFileWrite(int file, const void *bytes, size_t length, uint64_t offset
     if (tracerCall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&xfsz, (long)&before, sizeof xfsz) != 0) {
         return false;
     }
-    tracerCall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0);
-    long written = tracerCall(SYS_pwrite64, file, (long)bytes, (long)length, (long)offset);
+    long written = tracerCall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0);
+    if (written == 0) { /* else whose signal comes could not be told */
+        written = tracerCall(SYS_pwrite64, file, (long)bytes, (long)length, (long)offset);
+    }
     if (written == -EFBIG && (pending & xfsz) == 0) {
         struct timespec at_once = {0, 0};
         tracerCall(SYS_rt_sigtimedwait, (long)&xfsz, 0, (long)&at_once, sizeof xfsz);

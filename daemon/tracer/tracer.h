@@ -77,6 +77,10 @@ void *tracerFindBeside(enum tracerFunction function, const char *name);
 /* Path of the library that serves `function`, "" while it was never called. */
 const char *tracerServedBy(enum tracerFunction function);
 
+/* --- loaded.c: what loaded libraries hold, without a call of the loader's that may want memory --- */
+
+void *tracerFindLoaded(const char *library, const char *name); /* by file name or soname; NULL: no such function */
+
 /* --- system.c: system calls that leave nothing behind --- */
 
 typedef struct {
@@ -106,7 +110,7 @@ typedef struct {
     char boot_id[40];
 } tracerProcess;
 
-void tracerProcessRead(tracerProcess *process);
+bool tracerProcessRead(tracerProcess *process); /* false: its file would pass for another process's */
 bool tracerProcessAlive(int pid, uint64_t start_time);
 const char *tracerDigits(const char *text, uint64_t *number); /* the number `text` starts with; returns what follows */
 

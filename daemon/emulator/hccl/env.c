@@ -74,10 +74,15 @@ static bool parseNumber(const char *text, long min, long max, long *value) {
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *value >= min && *value <= max;
 }
 
-/* 0 where unset: the caller's default stands. */
+/* Where it is unset or invalid the caller's default stands. */
 static HcclResult readNumber(const char *name, long min, long max, long *value) {
     const char *text = getenv(name);
-    if (text == NULL || text[0] == '\0' || parseNumber(text, min, max, value)) {
+    long number;
+    if (text == NULL || text[0] == '\0') {
+        return HCCL_SUCCESS;
+    }
+    if (parseNumber(text, min, max, &number)) {
+        *value = number;
         return HCCL_SUCCESS;
     }
     char expected[64];

@@ -113,7 +113,10 @@ static HcclResult addTag(user *u, const char *tag) {
         u->capacity = capacity;
     }
     u->tags[u->count] = strdup(tag);
-    u->count += u->tags[u->count] != NULL;
+    if (u->tags[u->count] == NULL) {
+        return HCCL_E_MEMORY;
+    }
+    u->count++;
     return HCCL_SUCCESS;
 }
 

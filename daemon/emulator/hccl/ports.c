@@ -70,6 +70,9 @@ static HcclResult taken(HcclResult result, const char *code, const char *adapter
     if (result == HCCL_SUCCESS) {
         return result;
     }
+    if (result != HCCL_E_UNAVAIL) {
+        return hcclFail(result, "The %s network adapter socket cannot listen: %s", adapter, HcclGetErrorString(result));
+    }
     char ip[INET_ADDRSTRLEN];
     inet_ntop(AF_INET, &address->sin_addr, ip, sizeof ip);
     return hcclFail(result,

@@ -76,19 +76,21 @@ static void answer(int guest, HcclResult result, int memory) {
         c->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(c), &memory, sizeof memory);
     }
-    (void)sendmsg(guest, &message, MSG_NOSIGNAL);
+    (void)TEMP_FAILURE_RETRY(sendmsg(guest, &message, MSG_NOSIGNAL));
 }
 
 /* Seat a rank, or send it away: another size, a rank out of range or one that has come already. */
 static void admit(meeting *m) {
     int guest = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
     if (guest < 0) {
+        poll(NULL, 0, RETRY_MS); /* out of descriptors: it is still at the door */
         return;
     }
     hello h = {0};
     struct timeval patience = {.tv_sec = 1};
-    setsockopt(guest, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    bool understood = sameUser(guest) && recv(guest, &h, sizeof h, MSG_WAITALL) == (ssize_t)sizeof h &&
+    bool understood = sameUser(guest) &&
+                      setsockopt(guest, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+                      TEMP_FAILURE_RETRY(recv(guest, &h, sizeof h, MSG_WAITALL)) == (ssize_t)sizeof h &&
                       h.magic == HELLO_MAGIC && h.ranks >= 1 && h.ranks <= RANKS_MAX && h.rank < h.ranks;
     if (understood && m->ranks == 0) {
         m->ranks = h.ranks;
@@ -204,9 +206,11 @@ static int receiveMemory(int s, HcclResult *result) {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {0};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    ssize_t got = recvmsg(s, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = CMSG_LEN(sizeof(int))}; /* no room for a second one */
+    ssize_t got = TEMP_FAILURE_RETRY(recvmsg(s, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC));
     int memory = -1;
     struct cmsghdr *c = CMSG_FIRSTHDR(&message);
     if (got > 0 && c != NULL && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
@@ -221,17 +225,23 @@ static int receiveMemory(int s, HcclResult *result) {
 }
 
 /* Connect, trying again until the deadline while nobody has opened the meeting. */
-static int knock(const char *name, int64_t deadline) {
+static int knock(const char *name, int64_t deadline, HcclResult *result) {
     struct sockaddr_un address;
     socklen_t length = abstractName(name, &address);
     for (;;) {
         int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (s < 0 || connect(s, (struct sockaddr *)&address, length) == 0) {
+        if (s < 0) {
+            *result = HCCL_E_SYSCALL;
+            return -1;
+        }
+        if (connect(s, (struct sockaddr *)&address, length) == 0) {
             return s;
         }
         int why = errno;
         close(s);
-        if ((why != ECONNREFUSED && why != EAGAIN) || nowMs() >= deadline) {
+        bool again = why == ECONNREFUSED || why == EAGAIN || why == EINTR;
+        if (!again || nowMs() >= deadline) {
+            *result = again ? HCCL_E_TIMEOUT : HCCL_E_TCP_CONNECT;
             return -1;
         }
         poll(NULL, 0, RETRY_MS);
@@ -239,17 +249,19 @@ static int knock(const char *name, int64_t deadline) {
 }
 
 HcclResult rendezvousJoin(const char *name, uint32_t rank, uint32_t ranks, int64_t timeoutMs, int *memory) {
-    int s = knock(name, nowMs() + timeoutMs);
+    HcclResult result = HCCL_E_TCP_TRANSFER;
+    int s = knock(name, nowMs() + timeoutMs, &result);
     if (s < 0) {
-        return HCCL_E_TIMEOUT;
+        return result;
     }
     hello h = {.magic = HELLO_MAGIC, .rank = rank, .ranks = ranks};
     int64_t patience = timeoutMs + GRACE_MS; /* the root tells of the time-out, if it lives */
     struct timeval limit = {.tv_sec = patience / 1000, .tv_usec = patience % 1000 * 1000};
-    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    HcclResult result = HCCL_E_TCP_TRANSFER;
     *memory = -1;
-    if (send(s, &h, sizeof h, MSG_NOSIGNAL) == (ssize_t)sizeof h) {
+    if (!sameUser(s)) { /* abstract names are anybody's */
+        result = HCCL_E_PARA;
+    } else if (setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+               TEMP_FAILURE_RETRY(send(s, &h, sizeof h, MSG_NOSIGNAL)) == (ssize_t)sizeof h) {
         *memory = receiveMemory(s, &result);
     }
     close(s);

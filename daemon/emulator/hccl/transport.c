@@ -54,9 +54,12 @@ void transportRest(bell *b, uint32_t seen) {
     atomic_fetch_sub_explicit(&b->sleepers, 1, memory_order_relaxed);
 }
 
-static bool lockRank(int fd, uint32_t rank) {
+static HcclResult lockRank(int fd, uint32_t rank) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+    if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
+        return HCCL_SUCCESS;
+    }
+    return errno == EAGAIN || errno == EACCES ? HCCL_E_PARA : HCCL_E_SYSCALL; /* the rank is taken */
 }
 
 bool transportGone(const transport *t, uint32_t rank) {
@@ -121,18 +124,31 @@ static int reopen(int fd) {
     return own;
 }
 
+/* Memory that somebody may cut off ends in SIGBUS. */
+static bool isWhole(int fd, uint32_t ranks) {
+    struct statx about;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &about) == 0 &&
+           about.stx_size == layoutBytes(ranks);
+}
+
 HcclResult transportJoin(int fd, uint32_t rank, uint32_t ranks, int64_t timeoutMs, transport **joined) {
     int own = reopen(fd);
     if (own < 0) {
         return HCCL_E_SYSCALL;
     }
+    if (!isWhole(own, ranks)) {
+        close(own);
+        return HCCL_E_PARA;
+    }
     transport *t = mapMemory(own, rank, ranks);
     if (t == NULL) {
         return HCCL_E_MEMORY;
     }
-    if (!lockRank(own, rank)) {
+    HcclResult locked = lockRank(own, rank);
+    if (locked != HCCL_SUCCESS) {
         transportFree(t);
-        return HCCL_E_PARA; /* the rank is taken */
+        return locked;
     }
     atomic_store_explicit(&t->bells[rank].state, RANK_JOINED, memory_order_release);
     for (uint32_t peer = 0; peer < ranks; peer++) {

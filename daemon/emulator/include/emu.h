@@ -53,9 +53,6 @@ bool emuStreamCapturing(void *stream, void **model);
 /* The device the stream belongs to, as this process counts them; -1 where there is none. */
 int emuStreamDevice(void *stream);
 
-/* Take or give back (negative) HBM of a chip of the node, for memory that rtMalloc does not own. Returns an rtError_t. */
-int emuHbmAdd(int device, int64_t bytes);
-
 /* Make this the thread's message of aclGetRecentErrMsg. */
 void emuMessage(const char *message);
 

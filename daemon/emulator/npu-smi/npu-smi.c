@@ -140,23 +140,14 @@ static bool number(const char *text, int *value) {
     return *text && !*end && parsed >= 0 && parsed < EMU_MAX_CHIPS;
 }
 
-int main(int argc, char **argv) {
-    const char *type = NULL;
-    int npu = -1, chip = -1;
-    if (argc < 2 || strcmp(argv[1], "info") != 0 || argc % 2 != 0) return usage();
-    for (int i = 2; i < argc; i += 2) {
-        if (strcmp(argv[i], "-t") == 0) type = argv[i + 1];
-        else if (strcmp(argv[i], "-i") != 0 && strcmp(argv[i], "-c") != 0) return usage();
-        else if (!number(argv[i + 1], argv[i][1] == 'i' ? &npu : &chip)) return usage();
-    }
-    slotCount = emuNodeSlots(slots);
-    if (!type && argc == 2) {
+static int show(const char *type, int npu, int chip) {
+    bool usages = type && strcmp(type, "usages") == 0;
+    if (!type) {
         printChips();
         printProcesses();
         return 0;
     }
-    bool usages = type && strcmp(type, "usages") == 0;
-    if (!type || npu < 0 || (!usages && strcmp(type, "proc-mem") != 0)) return usage();
+    if (npu < 0 || (!usages && strcmp(type, "proc-mem") != 0)) return usage();
     if (npu >= npuCount() || chip >= chipsOfNpu(npu)) {
         fprintf(stderr, "This device does not exist.\n");
         return 1;
@@ -169,4 +160,25 @@ int main(int argc, char **argv) {
         else printMemory(npu, i);
     }
     return 0;
+}
+
+int main(int argc, char **argv) {
+    const char *type = NULL;
+    int npu = -1, chip = -1;
+    if (argc < 2 || strcmp(argv[1], "info") != 0 || argc % 2 != 0) return usage();
+    for (int i = 2; i < argc; i += 2) {
+        if (strcmp(argv[i], "-t") == 0) type = argv[i + 1];
+        else if (strcmp(argv[i], "-i") != 0 && strcmp(argv[i], "-c") != 0) return usage();
+        else if (!number(argv[i + 1], argv[i][1] == 'i' ? &npu : &chip)) return usage();
+    }
+    if (!type && argc != 2) return usage();
+    slotCount = emuNodeSlots(slots);
+    if (slotCount < 0) {
+        fprintf(stderr, "npu-smi: %s\n", emuNodeProblem());
+        return 1;
+    }
+    int code = show(type, npu, chip);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    perror("npu-smi");
+    return 1;
 }

@@ -51,10 +51,10 @@ void emuGraphInvalidate(emuGraph *graph) {
 /* A stream of the graph's own stands for each stream it captures, out of the node's budget, until it is destroyed. */
 rtError_t emuGraphJoin(emuStream *stream, emuGraph *graph) {
     emuBranch *branch;
-    if (emuNodeStreams(graph->context->chip, 1)) {
+    rtError_t code = emuNodeTakeStream(graph->context->chip);
+    if (code) {
         emuGraphInvalidate(graph);
-        return emuError(RT_NO_STREAM_RESOURCE, "all %d streams of device %d are taken", EMU_MAX_STREAMS,
-                        graph->context->device);
+        return emuRefused(code, "all %d streams of device %d are taken", EMU_MAX_STREAMS, graph->context->device);
     }
     graph->streams++;
     branch = calloc(1, sizeof *branch);
@@ -249,7 +249,7 @@ void emuGraphsEnd(const emuContext *context) {
     for (emuGraph *next, *graph = graphs; graph; graph = next) {
         next = graph->next;
         if (graph->context != context) continue;
-        emuNodeStreams(context->chip, -graph->streams);
+        emuNodeGiveStreams(context->chip, graph->streams);
         graph->streams = 0;
         if (graph->state == GRAPH_READY) continue;
         leaveCapture(graph);

@@ -49,9 +49,11 @@ emuContext *emuCurrent(void) {
     return NULL;
 }
 
-static emuContext *contextNew(int device, bool primary) {
+static rtError_t contextNew(int device, bool primary, emuContext **made) {
     emuContext *context = calloc(1, sizeof *context);
-    if (!context) return NULL;
+    rtError_t code = context ? emuNodeTakeChip(chipTable[device]) : 0;
+    if (!context) return emuError(RT_DEV_SETUP_ERROR, "no host memory for a context");
+    if (code) return free(context), emuRefused(code, "chip %d", chipTable[device]);
     context->next = contexts;
     context->device = device;
     context->chip = chipTable[device];
@@ -60,8 +62,8 @@ static emuContext *contextNew(int device, bool primary) {
     atomic_init(&context->alive, true);
     pthread_mutex_init(&context->lock, NULL);
     contexts = context;
-    emuNodeUser(context->chip, 1);
-    return context;
+    *made = context;
+    return 0;
 }
 
 static void contextEnd(emuContext *context) {
@@ -71,7 +73,7 @@ static void contextEnd(emuContext *context) {
     context->defaultStream = NULL;
     emuGraphsEnd(context);
     if (context->primary) emuMemoryEnd(context->chip);
-    emuNodeUser(context->chip, -1);
+    emuNodeGiveChip(context->chip);
 }
 
 static void forkPrepare(void) {
@@ -103,23 +105,23 @@ static void forkChild(void) {
     pthread_mutex_init(&lock, NULL);
 }
 
-static void handleForks(void) { pthread_atfork(forkPrepare, forkParent, forkChild); }
+/* The lock is held. */
+static rtError_t handleForks(void) {
+    static bool handled;
+    if (!handled) handled = pthread_atfork(forkPrepare, forkParent, forkChild) == 0;
+    return handled ? 0 : emuError(RT_DEV_SETUP_ERROR, "no host memory to be told of forks");
+}
 
 EMU_EXPORT rtError_t rtSetDevice(int32_t device) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, handleForks);
     if (device < 0 || device >= deviceCount())
         return emuError(RT_INVALID_DEVICEID, "device %d of %d", device, deviceCount());
     pthread_mutex_lock(&lock);
-    emuContext *context = primaries[device];
-    if (!context) {
-        context = primaries[device] = contextNew(device, true);
-    } else if (context != current) {
-        context->references++;
-    }
-    if (context) current = context;
+    rtError_t code = handleForks();
+    if (!code && !primaries[device]) code = contextNew(device, true, &primaries[device]);
+    else if (!code && primaries[device] != current) primaries[device]->references++;
+    if (!code) current = primaries[device];
     pthread_mutex_unlock(&lock);
-    return context ? 0 : emuError(RT_DEV_SETUP_ERROR, "no host memory for a context");
+    return code;
 }
 
 static rtError_t reset(int32_t device, bool force) {
@@ -176,12 +178,14 @@ EMU_EXPORT rtError_t rtGetPrimaryCtxState(int32_t device, uint32_t *flags, int32
 EMU_EXPORT rtError_t rtCtxCreateEx(rtContext_t *created, uint32_t flags, int32_t device) {
     if (device < 0 || device >= deviceCount())
         return emuError(RT_INVALID_DEVICEID, "device %d of %d", device, deviceCount());
+    emuContext *context = NULL;
     pthread_mutex_lock(&lock);
-    emuContext *context = contextNew(device, false);
-    if (context) current = context;
+    rtError_t code = handleForks();
+    if (!code) code = contextNew(device, false, &context);
+    if (!code) current = context;
     pthread_mutex_unlock(&lock);
     *created = context;
-    return context ? 0 : emuError(RT_DEV_SETUP_ERROR, "no host memory for a context");
+    return code;
 }
 
 EMU_EXPORT rtError_t rtCtxDestroyEx(rtContext_t handle) {
@@ -272,9 +276,3 @@ EMU_EXPORT rtError_t rtDeviceSynchronizeWithTimeout(int32_t timeout) {
 }
 
 EMU_EXPORT rtError_t rtDeviceSynchronize(void) { return rtDeviceSynchronizeWithTimeout(-1); }
-
-EMU_EXPORT int emuHbmAdd(int device, int64_t bytes) {
-    int chip = emuChipOf(device);
-    if (chip < 0) return emuError(RT_INVALID_DEVICEID, "device %d", device);
-    return emuNodeHbm(chip, bytes) ? emuError(RT_MEMORY_ALLOCATION, "HBM of device %d", device) : 0;
-}

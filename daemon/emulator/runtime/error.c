@@ -7,13 +7,27 @@
 static _Thread_local rtError_t lastCode;
 static _Thread_local char lastMessage[512];
 
+static rtError_t remember(rtError_t code, const char *format, va_list args) {
+    int length = snprintf(lastMessage, sizeof lastMessage, "E39999: ErrCode=%d, ", code);
+    vsnprintf(lastMessage + length, sizeof lastMessage - (size_t)length, format, args);
+    lastCode = code;
+    return code;
+}
+
 rtError_t emuError(rtError_t code, const char *format, ...) {
     va_list args;
-    int length = snprintf(lastMessage, sizeof lastMessage, "E39999: ErrCode=%d, ", code);
     va_start(args, format);
-    vsnprintf(lastMessage + length, sizeof lastMessage - (size_t)length, format, args);
+    remember(code, format, args);
     va_end(args);
-    lastCode = code;
+    return code;
+}
+
+rtError_t emuRefused(rtError_t code, const char *format, ...) {
+    va_list args;
+    if (code == RT_DEV_SETUP_ERROR) return emuError(code, "%s", emuNodeProblem());
+    va_start(args, format);
+    remember(code, format, args);
+    va_end(args);
     return code;
 }
 

@@ -17,7 +17,7 @@ void emuGraphFree(emuGraph *graph) {
     for (emuMark *next, *mark = graph->marks; mark; mark = next) next = mark->next, free(mark);
     for (emuGroup *next, *group = graph->groups; group; group = next) next = group->next, free(group);
     for (emuDestroyCall *next, *call = graph->calls; call; call = next) next = call->next, free(call);
-    if (graph->streams) emuNodeStreams(graph->context->chip, -graph->streams);
+    if (graph->streams) emuNodeGiveStreams(graph->context->chip, graph->streams);
     free(graph);
 }
 
@@ -133,7 +133,8 @@ EMU_EXPORT rtError_t rtModelDebugJsonPrint(rtModel_t model, const char *path, ui
         fprintf(file, "%s\n{\"name\": \"task_%zu\", \"ph\": \"X\", \"pid\": %u, \"tid\": %d, \"ts\": %zu, \"dur\": 1}",
                 i ? "," : "", i, graph->id, graph->nodes[i].stream, i);
     fprintf(file, "\n]\n");
-    return fclose(file) == 0 ? 0 : emuError(RT_FILE_WRITE, "%s", path);
+    bool whole = !ferror(file);
+    return fclose(file) == 0 && whole ? 0 : emuError(RT_FILE_WRITE, "%s", path);
 }
 
 EMU_EXPORT rtError_t rtsStreamBeginTaskGrp(rtStream_t handle) {

@@ -61,6 +61,8 @@ struct emuStream {
 
 /* error.c: remember the last error of the thread and return its code. */
 __attribute__((format(printf, 2, 3))) rtError_t emuError(rtError_t code, const char *format, ...);
+/* The same for what the node did not give: the message is of what there is not enough of. */
+__attribute__((format(printf, 2, 3))) rtError_t emuRefused(rtError_t code, const char *format, ...);
 
 /* context.c */
 emuContext *emuCurrent(void); /* of this thread, or NULL with RT_CONTEXT_NULL remembered */

@@ -44,7 +44,7 @@ static void release(block *freed) {
     void *memory = (void *)freed->begin; /* NOLINT: the address is the key */
     if (freed->mapped) munmap(memory, freed->end - freed->begin);
     else free(memory);
-    if (freed->chip >= 0) emuNodeHbm(freed->chip, -(int64_t)freed->hbm);
+    if (freed->chip >= 0) emuNodeGiveHbm(freed->chip, freed->hbm);
     free(freed);
 }
 
@@ -60,8 +60,8 @@ static rtError_t make(void **pointer, uint64_t size, int chip) {
     void *memory;
     if (!pointer || size == 0 || size > INT64_MAX - GRAIN) return emuError(RT_PARAM_INVALID, "size %lu", (unsigned long)size);
     size = (size + GRAIN - 1) / GRAIN * GRAIN;
-    if (chip >= 0 && emuNodeHbm(chip, (int64_t)size))
-        return emuError(RT_MEMORY_ALLOCATION, "%lu bytes of HBM of chip %d", (unsigned long)size, chip);
+    rtError_t code = chip >= 0 ? emuNodeTakeHbm(chip, size) : 0;
+    if (code) return emuRefused(code, "%lu bytes of HBM of chip %d", (unsigned long)size, chip);
     made = malloc(sizeof *made);
     memory = made ? allocate(size, &made->mapped) : NULL;
     if (memory) {
@@ -73,7 +73,7 @@ static rtError_t make(void **pointer, uint64_t size, int chip) {
         release(made);
     } else {
         free(made);
-        if (chip >= 0) emuNodeHbm(chip, -(int64_t)size);
+        if (chip >= 0) emuNodeGiveHbm(chip, size);
     }
     return emuError(RT_MEMORY_ALLOCATION, "no host memory to stand for HBM");
 }
@@ -130,9 +130,11 @@ EMU_EXPORT rtError_t rtMemGetInfoEx(uint32_t type, size_t *available, size_t *to
     emuContext *context = emuCurrent();
     if (!context) return RT_CONTEXT_NULL;
     if (!available || !total) return emuError(RT_PARAM_INVALID, "no place for the sizes");
-    uint64_t hbm = emuSettingsGet()->hbm, used = emuNodeUsed(context->chip).hbm;
-    *total = hbm;
-    *available = used < hbm ? hbm - used : 0;
+    emuUse used;
+    rtError_t code = emuNodeUsed(context->chip, &used);
+    if (code) return emuRefused(code, "HBM of chip %d", context->chip);
+    *total = emuSettingsGet()->hbm;
+    *available = used.hbm < *total ? *total - used.hbm : 0;
     return 0;
 }
 

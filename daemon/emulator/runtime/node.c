@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,19 +29,33 @@ static node *theNode;
 static emuSlot *mySlot;
 static int nodeFile = -1;
 
-static uint64_t startTime(int pid) {
+static _Thread_local char problem[256];
+
+const char *emuNodeProblem(void) { return problem; }
+
+/* What the machine is short of at the moment is an error of the call; what can never become a node ends the process. */
+static int failed(const char *what, const char *path) {
+    snprintf(problem, sizeof problem, "the emulated node %s cannot be %s: %s", path, what, strerror(errno));
+    return RT_DEV_SETUP_ERROR;
+}
+
+/* When a process started, 0 where it is dead. False: that cannot be told now, for want of a descriptor or the like. */
+static bool startTime(int pid, uint64_t *started) {
     char path[32], text[1024], *field;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    *started = 0;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
+    if (file < 0) return errno == ENOENT;
     ssize_t length = read(file, text, sizeof text - 1);
+    int why = errno;
     close(file);
-    if (length <= 0) return 0;
+    if (length < 0) return why == ESRCH;
     text[length] = '\0';
     field = strrchr(text, ')'); /* the name before it may hold anything */
-    if (field && (field[2] == 'Z' || field[2] == 'X')) return 0; /* dead, though nobody has reaped it */
+    if (field && (field[2] == 'Z' || field[2] == 'X')) return true; /* dead, though nobody has reaped it */
     for (int i = 2; field && i < 22; i++) field = strchr(field + 1, ' ');
-    return field ? strtoull(field + 1, NULL, 10) : 0;
+    *started = field ? strtoull(field + 1, NULL, 10) : 0;
+    return *started != 0;
 }
 
 static size_t mappedSize(void) {
@@ -48,76 +63,108 @@ static size_t mappedSize(void) {
     return (sizeof(node) + page - 1) / page * page;
 }
 
-static void fileLock(int operation) {
-    while (flock(nodeFile, operation) != 0)
-        if (errno != EINTR) emuDie("the emulated node cannot be locked: %s", strerror(errno));
+static bool fileLock(int file, int operation) {
+    while (flock(file, operation) != 0)
+        if (errno != EINTR) return false;
+    return true;
+}
+
+/* The kernel may want memory even for this; who holds the lock for ever stops everybody. */
+static void fileUnlock(void) {
+    for (int tries = 0; tries < 100 && !fileLock(nodeFile, LOCK_UN); tries++) sched_yield();
 }
 
 /* Not fstat: a new glibc knows it by a name that old ones lack (glibc_floor.h). */
-static int aboutNode(struct statx *about) {
-    return statx(nodeFile, "", AT_EMPTY_PATH, STATX_BASIC_STATS, about);
+static bool aboutFile(int file, struct statx *about) {
+    return statx(file, "", AT_EMPTY_PATH, STATX_BASIC_STATS, about) == 0;
 }
 
-static void openNode(void) {
-    char fallback[64];
-    const char *path = getenv("CAPTURE_CANARY_EMULATE_NODE");
+static int openFile(const char *path) {
+    int file;
+    do file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (file < 0 && errno == EINTR);
+    if (file < 0 && (errno == ELOOP || errno == EISDIR)) emuDie("the emulated node %s is not a file of this user", path);
+    return file;
+}
+
+/* The file's lock is held. */
+static int mapFile(int file, const char *path) {
     struct statx about;
-    if (!path || !*path) {
-        snprintf(fallback, sizeof fallback, "/dev/shm/capture-canary-emulated-%u", (unsigned)geteuid());
-        path = fallback;
-    }
-    nodeFile = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (nodeFile < 0 || aboutNode(&about) != 0)
-        emuDie("the emulated node %s cannot be opened: %s", path, strerror(errno));
+    if (!aboutFile(file, &about)) return failed("looked at", path);
     if (!S_ISREG(about.stx_mode) || about.stx_uid != geteuid())
         emuDie("the emulated node %s is not a file of this user", path);
-    fileLock(LOCK_EX);
-    if (aboutNode(&about) == 0 && about.stx_size != 0 && about.stx_size != mappedSize())
+    if (about.stx_size != 0 && about.stx_size != mappedSize())
         emuDie("%s is not an emulated node of this version: remove it", path);
-    if (about.stx_size == 0 && ftruncate(nodeFile, (off_t)mappedSize()) != 0)
-        emuDie("the emulated node %s cannot be made: %s", path, strerror(errno));
-    theNode = mmap(NULL, mappedSize(), PROT_READ | PROT_WRITE, MAP_SHARED, nodeFile, 0);
-    if (theNode == MAP_FAILED) emuDie("the emulated node %s cannot be mapped: %s", path, strerror(errno));
-    if (about.stx_size == 0) {
-        theNode->version = NODE_VERSION;
-        memcpy(theNode->magic, nodeMagic, sizeof nodeMagic);
+    if (about.stx_size == 0 && ftruncate(file, (off_t)mappedSize()) != 0) return failed("made", path);
+    node *mapped = mmap(NULL, mappedSize(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) return failed("mapped", path);
+    if (mapped->version == 0) { /* new, or its maker got no further */
+        mapped->version = NODE_VERSION;
+        memcpy(mapped->magic, nodeMagic, sizeof nodeMagic);
     }
-    if (memcmp(theNode->magic, nodeMagic, sizeof nodeMagic) != 0 || theNode->version != NODE_VERSION ||
-        theNode->slots > EMU_MAX_SLOTS)
+    if (memcmp(mapped->magic, nodeMagic, sizeof nodeMagic) != 0 || mapped->version != NODE_VERSION ||
+        mapped->slots > EMU_MAX_SLOTS)
         emuDie("%s is not an emulated node of this version: remove it", path);
-    fileLock(LOCK_UN);
+    theNode = mapped;
+    return 0;
 }
 
-static void enter(void) {
+static const char *pathOfNode(char fallback[64]) {
+    const char *path = getenv("CAPTURE_CANARY_EMULATE_NODE");
+    if (path && *path) return path;
+    snprintf(fallback, 64, "/dev/shm/capture-canary-emulated-%u", (unsigned)geteuid());
+    return fallback;
+}
+
+/* Leaves the file's lock held where it succeeds. */
+static int openNode(void) {
+    char fallback[64];
+    const char *path = pathOfNode(fallback);
+    int file = openFile(path);
+    if (file < 0) return failed("opened", path);
+    int code = fileLock(file, LOCK_EX) ? mapFile(file, path) : failed("locked", path);
+    if (code == 0) nodeFile = file;
+    else close(file);
+    return code;
+}
+
+/* 0: the node is ours until leave(). */
+static int enter(void) {
+    char fallback[64];
     pthread_mutex_lock(&lock);
-    if (!theNode) openNode();
-    fileLock(LOCK_EX);
+    int code = !theNode ? openNode() : fileLock(nodeFile, LOCK_EX) ? 0 : failed("locked", pathOfNode(fallback));
+    if (code) pthread_mutex_unlock(&lock);
+    return code;
 }
 
 static void leave(void) {
-    fileLock(LOCK_UN);
+    fileUnlock();
     pthread_mutex_unlock(&lock);
 }
 
 static void reclaimDead(void) {
     for (uint32_t i = 0; i < theNode->slots; i++) {
         emuSlot *slot = &theNode->slot[i];
-        if (slot->pid && slot != mySlot && startTime(slot->pid) != slot->started) memset(slot, 0, sizeof *slot);
+        uint64_t started;
+        if (slot->pid && slot != mySlot && startTime(slot->pid, &started) && started != slot->started)
+            memset(slot, 0, sizeof *slot);
     }
 }
 
-static emuSlot *takeSlot(void) {
+static int takeSlot(void) {
     uint32_t i = 0;
-    if (mySlot) return mySlot;
+    uint64_t started;
+    if (mySlot) return 0;
+    if (!startTime(getpid(), &started) || !started) return failed("used", "by this process");
     reclaimDead();
     while (i < theNode->slots && theNode->slot[i].pid) i++;
-    if (i == EMU_MAX_SLOTS) emuDie("more than %d processes use the emulated node", EMU_MAX_SLOTS);
+    if (i == EMU_MAX_SLOTS) return errno = EUSERS, failed("used", "by this process");
     if (i == theNode->slots) theNode->slots++;
     mySlot = &theNode->slot[i];
     memset(mySlot, 0, sizeof *mySlot);
-    mySlot->started = startTime(getpid());
+    mySlot->started = started;
     mySlot->pid = getpid();
-    return mySlot;
+    return 0;
 }
 
 static emuUse sum(int chip) {
@@ -139,40 +186,59 @@ static bool fits(int chip, int64_t bytes, int streams) {
     return streams <= 0 || used.streams + (uint32_t)streams <= EMU_MAX_STREAMS;
 }
 
-static bool change(int chip, int64_t bytes, int streams, int users) {
-    enter();
-    emuSlot *slot = takeSlot();
-    bool fit = fits(chip, bytes, streams);
-    if (!fit) {
-        reclaimDead();
-        fit = fits(chip, bytes, streams);
-    }
-    if (fit) {
-        slot->chip[chip].hbm += (uint64_t)bytes;
-        slot->chip[chip].streams += (uint32_t)streams;
-        slot->chip[chip].users += (uint32_t)users;
-    }
-    leave();
-    return fit;
+static void add(int chip, int64_t bytes, int streams, int users) {
+    mySlot->chip[chip].hbm += (uint64_t)bytes;
+    mySlot->chip[chip].streams += (uint32_t)streams;
+    mySlot->chip[chip].users += (uint32_t)users;
 }
 
-int emuNodeHbm(int chip, int64_t bytes) { return change(chip, bytes, 0, 0) ? 0 : RT_MEMORY_ALLOCATION; }
-
-int emuNodeStreams(int chip, int streams) { return change(chip, 0, streams, 0) ? 0 : RT_NO_STREAM_RESOURCE; }
-
-void emuNodeUser(int chip, int users) { change(chip, 0, 0, users); }
-
-emuUse emuNodeUsed(int chip) {
-    enter();
-    reclaimDead();
-    emuUse used = sum(chip);
+/* `lacking` where the chip has not enough left. */
+static int take(int chip, int64_t bytes, int streams, int users, int lacking) {
+    int code = enter();
+    if (code) return code;
+    code = takeSlot();
+    if (!code && !fits(chip, bytes, streams)) {
+        reclaimDead();
+        if (!fits(chip, bytes, streams)) code = lacking;
+    }
+    if (!code) add(chip, bytes, streams, users);
     leave();
-    return used;
+    return code;
+}
+
+/* Never fails: only this process writes to its slot, and without the file's lock others see a little later what is free. */
+static void give(int chip, int64_t bytes, int streams, int users) {
+    bool locked = enter() == 0;
+    if (!locked) pthread_mutex_lock(&lock);
+    if (mySlot) add(chip, -bytes, -streams, -users);
+    if (locked) fileUnlock();
+    pthread_mutex_unlock(&lock);
+}
+
+int emuNodeTakeHbm(int chip, uint64_t bytes) { return take(chip, (int64_t)bytes, 0, 0, RT_MEMORY_ALLOCATION); }
+
+int emuNodeTakeStream(int chip) { return take(chip, 0, 1, 0, RT_NO_STREAM_RESOURCE); }
+
+int emuNodeTakeChip(int chip) { return take(chip, 0, 0, 1, 0); }
+
+void emuNodeGiveHbm(int chip, uint64_t bytes) { give(chip, (int64_t)bytes, 0, 0); }
+
+void emuNodeGiveStreams(int chip, int streams) { give(chip, 0, streams, 0); }
+
+void emuNodeGiveChip(int chip) { give(chip, 0, 0, 1); }
+
+int emuNodeUsed(int chip, emuUse *used) {
+    int code = enter();
+    if (code) return code;
+    reclaimDead();
+    *used = sum(chip);
+    leave();
+    return 0;
 }
 
 int emuNodeSlots(emuSlot *slots) {
     int count = 0;
-    enter();
+    if (enter()) return -1;
     reclaimDead();
     for (uint32_t i = 0; i < theNode->slots; i++)
         if (theNode->slot[i].pid) slots[count++] = theNode->slot[i];

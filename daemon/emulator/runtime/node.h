@@ -20,16 +20,22 @@ typedef struct {
     emuUse chip[EMU_MAX_CHIPS];
 } emuSlot;
 
-/* Add to (or take from) this process's use of a chip; RT_MEMORY_ALLOCATION or RT_NO_STREAM_RESOURCE where the chip has
- * not enough left. */
-int emuNodeHbm(int chip, int64_t bytes);
-int emuNodeStreams(int chip, int streams);
-void emuNodeUser(int chip, int users);
+/* Take for this process: 0, or RT_MEMORY_ALLOCATION or RT_NO_STREAM_RESOURCE where the chip has not enough left, or
+ * RT_DEV_SETUP_ERROR where the node itself cannot be used, and emuNodeProblem() says why. */
+int emuNodeTakeHbm(int chip, uint64_t bytes);
+int emuNodeTakeStream(int chip);
+int emuNodeTakeChip(int chip);
+const char *emuNodeProblem(void);
 
-/* What all live processes use of a chip. */
-emuUse emuNodeUsed(int chip);
+/* Give back what this process took. */
+void emuNodeGiveHbm(int chip, uint64_t bytes);
+void emuNodeGiveStreams(int chip, int streams);
+void emuNodeGiveChip(int chip);
 
-/* Copy the slots of all live processes to `slots` (room for EMU_MAX_SLOTS); returns how many. */
+/* What all live processes use of a chip; RT_DEV_SETUP_ERROR as above. */
+int emuNodeUsed(int chip, emuUse *used);
+
+/* Copy the slots of all live processes to `slots` (room for EMU_MAX_SLOTS); returns how many, or -1 as above. */
 int emuNodeSlots(emuSlot *slots);
 
 /* Around fork(): the child is another process and starts with nothing. */

@@ -31,18 +31,22 @@ static bool keep(range **list, void *begin, size_t size) {
     return true;
 }
 
-static size_t give(range **list, const void *begin) {
-    size_t size = 0;
+/* `end` is what happens to the range; where it fails, the range is kept. */
+static rtError_t give(range **list, void *begin, int (*end)(void *, size_t)) {
+    rtError_t code = 0;
     pthread_mutex_lock(&lock);
     while (*list && (*list)->begin != begin) list = &(*list)->next;
     range *found = *list;
-    if (found) {
-        size = found->size;
+    if (!found) {
+        code = emuError(RT_PARAM_INVALID, "%p is not such a range", begin);
+    } else if (end(begin, found->size) != 0) {
+        code = emuError(RT_INTERNAL_ERROR, "%p cannot be given back", begin);
+    } else {
         *list = found->next;
         free(found);
     }
     pthread_mutex_unlock(&lock);
-    return size;
+    return code;
 }
 
 EMU_EXPORT rtError_t rtReserveMemAddress(void **begin, size_t size, size_t alignment, void *wanted, uint64_t flags) {
@@ -58,9 +62,7 @@ EMU_EXPORT rtError_t rtReserveMemAddress(void **begin, size_t size, size_t align
 }
 
 EMU_EXPORT rtError_t rtReleaseMemAddress(void *begin) {
-    size_t size = give(&reserved, begin);
-    if (!size) return emuError(RT_PARAM_INVALID, "%p was not reserved", begin);
-    return munmap(begin, size) == 0 ? 0 : emuError(RT_INTERNAL_ERROR, "%p cannot be released", begin);
+    return give(&reserved, begin, munmap);
 }
 
 EMU_EXPORT rtError_t rtMallocPhysical(void **handle, size_t size, const aclrtPhysicalMemProp *prop, uint64_t flags) {
@@ -71,10 +73,11 @@ EMU_EXPORT rtError_t rtMallocPhysical(void **handle, size_t size, const aclrtPhy
     if (!handle || !prop || size == 0 || size > INT64_MAX) return emuError(RT_PARAM_INVALID, "nothing to allocate");
     chip = prop->location.type == ACL_MEM_LOCATION_DEVICE ? emuChipOf((int)prop->location.id) : -1;
     if (chip < 0) return emuError(RT_INVALID_DEVICEID, "device %u", prop->location.id);
-    if (emuNodeHbm(chip, (int64_t)size)) return emuError(RT_MEMORY_ALLOCATION, "%zu bytes of HBM", size);
+    rtError_t code = emuNodeTakeHbm(chip, size);
+    if (code) return emuRefused(code, "%zu bytes of HBM", size);
     made = malloc(sizeof *made);
     if (!made) {
-        emuNodeHbm(chip, -(int64_t)size);
+        emuNodeGiveHbm(chip, size);
         return emuError(RT_INTERNAL_ERROR, "no host memory");
     }
     *made = (physical){size, chip};
@@ -85,22 +88,26 @@ EMU_EXPORT rtError_t rtMallocPhysical(void **handle, size_t size, const aclrtPhy
 EMU_EXPORT rtError_t rtFreePhysical(void *handle) {
     physical *freed = handle;
     if (!freed) return emuError(RT_PARAM_INVALID, "no handle");
-    emuNodeHbm(freed->chip, -(int64_t)freed->size);
+    emuNodeGiveHbm(freed->chip, freed->size);
     free(freed);
     return 0;
+}
+
+static int hide(void *begin, size_t size) {
+    (void)madvise(begin, size, MADV_DONTNEED);
+    return mprotect(begin, size, PROT_NONE);
 }
 
 EMU_EXPORT rtError_t rtMapMem(void *begin, size_t size, size_t offset, void *handle, uint64_t flags) {
     if (!begin || !handle || size > ((physical *)handle)->size) return emuError(RT_PARAM_INVALID, "nothing to map");
     if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return emuError(RT_PARAM_INVALID, "%p cannot be mapped", begin);
-    return keep(&mapped, begin, size) ? 0 : emuError(RT_INTERNAL_ERROR, "no host memory");
+    if (keep(&mapped, begin, size)) return 0;
+    (void)hide(begin, size);
+    return emuError(RT_INTERNAL_ERROR, "no host memory");
 }
 
 EMU_EXPORT rtError_t rtUnmapMem(void *begin) {
-    size_t size = give(&mapped, begin);
-    if (!size) return emuError(RT_PARAM_INVALID, "%p is not mapped", begin);
-    madvise(begin, size, MADV_DONTNEED);
-    return mprotect(begin, size, PROT_NONE) == 0 ? 0 : emuError(RT_INTERNAL_ERROR, "%p cannot be unmapped", begin);
+    return give(&mapped, begin, hide);
 }
 
 EMU_EXPORT rtError_t rtMemGetAllocationGranularity(const aclrtPhysicalMemProp *prop, int option, size_t *granularity) {

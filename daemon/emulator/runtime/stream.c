@@ -142,11 +142,11 @@ EMU_EXPORT int emuStreamDevice(void *handle) {
 rtError_t emuStreamNew(emuContext *context, uint32_t priority, uint32_t flags, bool isDefault, emuStream **created) {
     pthread_condattr_t monotonic;
     emuStream *stream;
-    if (emuNodeStreams(context->chip, 1))
-        return emuError(RT_NO_STREAM_RESOURCE, "all %d streams of device %d are taken", EMU_MAX_STREAMS, context->device);
+    rtError_t code = emuNodeTakeStream(context->chip);
+    if (code) return emuRefused(code, "all %d streams of device %d are taken", EMU_MAX_STREAMS, context->device);
     stream = calloc(1, sizeof *stream);
     if (!stream) {
-        emuNodeStreams(context->chip, -1);
+        emuNodeGiveStreams(context->chip, 1);
         return emuError(RT_INTERNAL_ERROR, "no host memory for a stream");
     }
     stream->context = context;
@@ -201,7 +201,7 @@ void emuStreamClose(emuStream *stream, bool force) {
     if (stream->waitsFor) emuEventAbandon(stream->waitsFor);
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
-    emuNodeStreams(context->chip, -1);
+    emuNodeGiveStreams(context->chip, 1);
     emuStreamDrop(stream);
 }
 

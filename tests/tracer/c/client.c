@@ -259,6 +259,24 @@ static void closing(void) { /* a server that closes all descriptors it does not 
     }
 }
 
+static int descriptors(void) {
+    int count = 0;
+    for (int i = 0; i < 1024; i++) {
+        count += fcntl(i, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+/* Says what of the process is not as it was. */
+static void unchanged(void) {
+    sigset_t before = {0}, after = {0};
+    int open = descriptors();
+    sigprocmask(SIG_SETMASK, NULL, &before);
+    plain();
+    sigprocmask(SIG_SETMASK, NULL, &after);
+    printf("descriptors: %d, signals: %d\n", descriptors() - open, memcmp(&before, &after, sizeof before));
+}
+
 static void many(int count) {
     for (int i = 0; i < count; i++) {
         capture(1);
@@ -339,6 +357,7 @@ __attribute__((visibility("default"))) int scenario(int argc, char **argv) {
     else if (strcmp(name, "forking") == 0) forking();
     else if (strcmp(name, "executing") == 0) executing(argv);
     else if (strcmp(name, "closing") == 0) closing();
+    else if (strcmp(name, "unchanged") == 0) unchanged();
     else if (strcmp(name, "many") == 0) many(number);
     else if (strcmp(name, "dying") == 0) dying();
     else if (strcmp(name, "dying-together") == 0) dyingTogether(number);
