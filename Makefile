@@ -8,7 +8,7 @@ STATE ?= $(CURDIR)/build/state
 
 SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint tests/tools/get-debian13
 
-.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak bench-failing bench-fuzzing lock clean
+.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak bench-failing bench-fuzzing mutants lock clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -62,6 +62,10 @@ bench-failing: $(VENV)/test ## every allocation and system call of the C parts f
 
 bench-fuzzing: $(VENV)/test ## what others can write into what the C parts read, with libFuzzer: half an hour
 	$(BIN)/python -m bench.fuzzing
+
+mutants: $(VENV)/test ## changes of MODULE ("gate trend/law.py"; all that docs/mutation.md has: an hour) that no test notices
+	$(BIN)/python -m pip install --quiet --group mutation
+	nice $(BIN)/python -m bench.mutation $(MODULE)
 
 lock: $(VENV)/python ## the locked dependencies of images and of a release, anew
 	$(BIN)/python -m pip install --quiet uv

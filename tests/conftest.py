@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # How long an example takes is the machine's matter, not the code's.
 settings.register_profile(
     "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# The same few examples each time, a failure told as it is: `python -m bench.mutation` asks for it thousands of times.
+settings.register_profile(
+    "mutants",
+    parent=settings.get_profile("any-machine"),
+    max_examples=30,
+    derandomize=True,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
 )
 settings.load_profile("any-machine")
 

@@ -31,6 +31,27 @@ def test_the_vendor_s_table(cann: str | None, driver: str | None, matches: objec
     assert ("not checked" in sentence) == (matches is None)
 
 
+@pytest.mark.parametrize(
+    ("cann", "oldest", "older"),
+    [
+        ("8.5.0", "25.0", "24.9999"),
+        ("9.0.0", "25.0", "24.9999"),
+        ("9.1.0", "25.2", "25.1"),
+        ("9.2.0", "25.3", "25.2"),
+    ],
+)
+def test_each_line_of_the_table_begins_with_its_oldest_driver(
+    cann: str, oldest: str, older: str
+) -> None:
+    needs = f"CANN {cann} needs driver {oldest} or newer"
+    assert compatible(cann, oldest) == (True, f"{needs}; installed is {oldest}")
+    assert compatible(cann, older) == (False, f"{needs}; installed is {older}")
+
+
+def test_a_line_that_the_table_lacks_is_named() -> None:
+    assert compatible("8.3.RC2", "25.2.0")[1] == "the table has no CANN 8.3: not checked"
+
+
 @given(st.text(), st.text())
 def test_any_text_is_a_version_or_unknown(cann: str, driver: str) -> None:
     assert compatible(cann, driver)[0] in {True, False, None}

@@ -99,6 +99,22 @@ REFUSALS: list[tuple[str, Snapshot]] = [
     ("hbm", with_chips(chip(0), chip(1, hbm_total_mb=6000))),
     ("node_busy", facts(load=0.5)),
 ]
+NAMES = {
+    "paused": "paused",
+    "latched": "latch",
+    "locked": "lock",
+    "budget": "budget",
+    "npus_unknown": "npus",
+    "not_ours": "ours",
+    "unhealthy": "health",
+    "driver_mismatch": "driver",
+    "busy": "processes",
+    "holders_unseen": "processes",
+    "hbm": "hbm",
+    "streams": "streams",
+    "node_busy": "idle",
+}
+"""The question that refuses, by the reason."""
 
 
 @pytest.mark.parametrize(("reason", "snapshot"), REFUSALS)
@@ -108,27 +124,134 @@ def test_refuses_with_its_reason(reason: str, snapshot: Snapshot) -> None:
     assert decision.reason == reason
     assert decision.devices == ()
     asked = [check.ok for check in decision.checks]
+    refused = decision.checks[asked.index(False)]
+    assert refused.name == NAMES[reason]
+    assert decision.sentence == f"No probe now ({reason}): {refused.detail}."
     assert asked.index(False) == len([ok for ok in asked if ok])
     assert all(ok is None for ok in asked[asked.index(False) + 1 :])
 
 
-def test_too_many_streams_for_the_chip() -> None:
-    decision = decide(Rules(probe_streams=1900), FREE)
-    assert decision.reason == "streams"
+def detail(name: str, rules: Rules, snapshot: Snapshot) -> str:
+    return next(check.detail for check in decide(rules, snapshot).checks if check.name == name)
 
 
-def test_an_unknown_soc_s_streams_are_said_to_be_unknown() -> None:
-    decision = decide(Rules(), facts(soc=None))
-    assert decision.allowed
-    assert "not known" in next(c.detail for c in decision.checks if c.name == "streams")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("paused", "not paused"),
+        ("latch", "not latched off"),
+        ("lock", "no other probe on this node"),
+        ("budget", "0 of 1800 device-seconds spent in 24 h, a probe may take 240"),
+        ("npus", "4 chips by npu-smi info"),
+        ("ours", "4 chips given to this container"),
+        ("health", "4 chips healthy"),
+        ("driver", "CANN 8.5.0 needs driver 25.0 or newer; installed is 25.5.1"),
+        ("processes", "4 chips no process on them"),
+        ("hbm", "4 chips 3072 MB of HBM free"),
+        ("streams", "1984 on a chip that nobody else uses, 640 wanted with the reserve"),
+        ("idle", "load 0.05 a CPU, idle-only: at most 0.2"),
+    ],
+)
+def test_a_yes_says_what_it_rests_on(name: str, words: str) -> None:
+    assert detail(name, Rules(), FREE) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "snapshot", "words"),
+    [
+        ("paused", facts(paused="by hand"), "by hand"),
+        ("latch", facts(latched="2 device errors"), "2 device errors"),
+        ("lock", facts(locked="pid 4 holds it"), "pid 4 holds it"),
+        ("npus", facts(exporter_error="its page is old"), "npu-smi info, its page is old"),
+        ("health", with_chips(chip(0), chip(1, health="Alarm")), "not davinci1 (health Alarm); a"),
+        ("health", with_chips(chip(0), chip(1, health="Alarm")), "; a probe takes 2"),
+        (
+            "ours",
+            facts(nodes=frozenset({1, 2, 3})),
+            "3 chips given to this container, not davinci0",
+        ),
+        ("streams", facts(soc=None), "the stream limit of SoC unknown is not known"),
+        ("streams", facts(soc="310p"), "the stream limit of SoC 310p is not known"),
+        ("idle", facts(load=None), "the host's load is not known"),
+    ],
+)
+def test_what_stands_in_the_way_is_named(name: str, snapshot: Snapshot, words: str) -> None:
+    assert words in detail(name, Rules(), snapshot)
+
+
+def test_who_holds_a_chip_is_named_by_the_first_process() -> None:
+    second = replace(busy(0), pid=5, name="")
+    shown = with_chips(chip(0, processes=2), chip(1), processes=(busy(0), second))
+    assert "(davinci0: pid 412007 VLLMWorker_TP)" in detail("processes", Rules(), shown)
+    opened = facts(holders=Holders(pids=dict.fromkeys(range(4), (7, 9)), complete=True, why=""))
+    assert "davinci0: open in pid 7;" in detail("processes", Rules(), opened)
+
+
+def test_a_crowd_is_not_named_in_full() -> None:
+    crowd = [chip(n, processes=1) for n in range(20)]
+    taken = replace(with_chips(*crowd), nodes=frozenset(range(20)))
+    text = detail("processes", Rules(), taken)
+    assert text.count(", not davinci") + text.count(", davinci") == 16
+    assert text.count(": 1 processes") == 4
+    unseen = replace(with_chips(*(chip(n, aicore=1) for n in range(20))), nodes=taken.nodes)
+    assert detail("processes", Rules(), unseen).count("AI cores 1 % busy") == 4
+
+
+@pytest.mark.parametrize("soc", ["a2", "a3", "950"])
+def test_a_probe_may_take_all_streams_of_a_chip_and_no_more(soc: str) -> None:
+    all_of_them = Rules(probe_streams=1984, reserve_streams=0)
+    assert decide(all_of_them, facts(soc=soc)).allowed
+    assert decide(replace(all_of_them, reserve_streams=1), facts(soc=soc)).reason == "streams"
+
+
+def test_a_budget_may_be_spent_to_the_last_second() -> None:
+    assert decide(Rules(), facts(spent_device_seconds=1560.0)).allowed
+    assert decide(Rules(), facts(spent_device_seconds=1561.0)).reason == "budget"
+
+
+def test_hbm_that_just_suffices_is_enough() -> None:
+    chips = [chip(n, hbm_total_mb=IDLE + 3072) for n in range(2)]
+    assert decide(Rules(), with_chips(*chips)).allowed
+    assert decide(Rules(reserve_hbm_mb=2049), with_chips(*chips)).reason == "hbm"
+
+
+@pytest.mark.parametrize(
+    ("idle_mb", "used_mb", "reason"),
+    [(IDLE, IDLE, None), (IDLE - 1, IDLE, "holders_unseen"), (0, 0, None), (0, None, "hbm")],
+)
+def test_hbm_up_to_the_idle_one_is_nobodys(
+    idle_mb: int, used_mb: int | None, reason: str | None
+) -> None:
+    chips = [chip(n, hbm_used_mb=used_mb, hbm_total_mb=20_000) for n in range(2)]
+    assert decide(Rules(idle_hbm_mb=idle_mb), with_chips(*chips)).reason == reason
+
+
+def test_a_load_that_is_not_known_does_not_refuse() -> None:
+    assert decide(Rules(), facts(load=None)).allowed
+
+
+def test_one_chip_is_known_and_too_few() -> None:
+    assert decide(Rules(), with_chips(chip(0))).reason == "not_ours"
+    assert decide(Rules(devices=1), with_chips(chip(0))).devices == (0,)
+
+
+def test_the_table_s_version_stands_in_for_the_driver_s() -> None:
+    old = replace(A3, version="25.0.7")
+    assert decide(Rules(), facts(cann="9.1.0", driver=None, npus=old)).reason == "driver_mismatch"
+    assert decide(Rules(), facts(cann="9.1.0", driver="25.2.0", npus=old)).allowed
+
+
+def test_processes_of_chips_without_a_number_hold_no_other() -> None:
+    nameless = replace(chip(9), phy_id=None, npu=0)
+    elsewhere = replace(busy(8), phy_id=None)
+    snapshot = with_chips(chip(0), chip(1), nameless, processes=(elsewhere,))
+    assert decide(Rules(), snapshot).devices == (0, 1)
 
 
 def test_unknown_versions_are_said_and_do_not_refuse() -> None:
-    decision = decide(Rules(), facts(cann=None, driver=None))
-    assert decision.allowed
-    assert "CANN's version is not known" in next(
-        c.detail for c in decision.checks if c.name == "driver"
-    )
+    unknown = facts(cann=None, driver=None)
+    assert decide(Rules(), unknown).allowed
+    assert "CANN's version is not known" in detail("driver", Rules(), unknown)
 
 
 def test_an_operator_may_overrule_the_driver_table() -> None:
@@ -190,7 +313,16 @@ def test_idle_hbm_of_large_chips_is_more() -> None:
 
 @pytest.mark.parametrize(
     ("hours", "load", "allowed"),
-    [(0.1, 0.19, True), (0.1, 0.3, False), (8, 0.39, True), (8, 0.41, False), (24, 9.0, True)],
+    [
+        (0.1, 0.19, True),
+        (0.1, 0.3, False),
+        (8, 0.39, True),
+        (8, 0.41, False),
+        (24, 9.0, True),
+        (0, 0.2, True),
+        (-3, 0.2, True),  # the clock went back
+        (-3, 0.200001, False),
+    ],
 )
 def test_patience_ends_with_the_age_of_the_last_probe(
     hours: float, load: float, *, allowed: bool
@@ -198,6 +330,19 @@ def test_patience_ends_with_the_age_of_the_last_probe(
     snapshot = facts(load=load, last_probe_age=hours * 3600)
     assert decide(Rules(policy="prefer-idle"), snapshot).allowed is allowed
     assert decide(Rules(), snapshot).allowed is (load <= 0.2)
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [
+        (None, "prefer-idle: never probed, patience is over"),
+        (25, "prefer-idle: last probe 25 h ago, patience is over"),
+        (8, "prefer-idle: at most 0.40, last probe 8.0 h ago"),
+    ],
+)
+def test_the_age_of_the_last_probe_is_said(hours: float | None, words: str) -> None:
+    snapshot = facts(last_probe_age=None if hours is None else hours * 3600)
+    assert words in detail("idle", Rules(policy="prefer-idle"), snapshot)
 
 
 def test_a_chip_without_a_number_is_never_taken() -> None:

@@ -167,7 +167,7 @@ class _Funnel:
 
     def _hbm(self) -> Answer:
         need = self._rules.probe_hbm_mb + self._rules.reserve_hbm_mb
-        return self._keep(lambda chip: _free_mb(chip) >= need, f"{need} MB of HBM free")
+        return self._keep(lambda chip: _has_free(chip, need), f"{need} MB of HBM free")
 
     def _streams(self) -> Answer:
         need = self._rules.probe_streams + self._rules.reserve_streams
@@ -218,7 +218,6 @@ def _name(chip: Chip) -> str:
     return where if chip.health == "OK" else f"{where} (health {chip.health})"
 
 
-def _free_mb(chip: Chip) -> int:
-    if chip.hbm_used_mb is None or chip.hbm_total_mb is None:
-        return -1
-    return chip.hbm_total_mb - chip.hbm_used_mb
+def _has_free(chip: Chip, need_mb: int) -> bool:
+    used, total = chip.hbm_used_mb, chip.hbm_total_mb
+    return used is not None and total is not None and total - used >= need_mb
