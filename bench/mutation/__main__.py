@@ -1,7 +1,7 @@
 """`python -m bench.mutation [MODULE …]`: which changes of a module no test notices; 1 if one is not explained.
 
 A MODULE is a file or folder of the package, `trend` or `gate/decide.py`. For each mutant the tests that run its line
-are run, the quickest first, until one fails. Survivors that are no fault stand in explained.toml, each with its reason.
+are run until one fails. Survivors that are no fault stand in explained.toml, each with its reason.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from bench.mutation.sandbox import PACKAGE, ROOT, Covered, outcome, record
 
 SOURCES = ROOT / "daemon" / PACKAGE
 EXPLAINED = Path(__file__).with_name("explained.toml")
+MEMORY = ROOT / "build" / "mutation"
 DOCS = ROOT / "docs" / "mutation.md"
 AREAS = {
     "gate": ("decide.py", "model.py", "latch.py", "collect.py", "choose.py", "compat.py"),
@@ -27,6 +28,8 @@ AREAS = {
     "trend": (),
 }
 """What is mutated by default, by the folder of its tests; no files named: all."""
+QUICK = 0.2
+"""Seconds: of tests that take less, those named after the module come first."""
 SLACK, TIMES = 10.0, 5.0
 """A mutant's tests may take this many seconds, and this many times what they take without."""
 
@@ -52,9 +55,15 @@ class Result(NamedTuple):
 
 
 def examine(
-    path: Path, covered: Covered, known: Sequence[Explained], *, sample: int, scratch: Path
+    path: Path,
+    covered: Covered,
+    known: Sequence[Explained],
+    *,
+    sample: int,
+    again: bool,
+    scratch: Path,
 ) -> Result:
-    """Run a module's mutants."""
+    """Run a module's mutants; with `again`, not those that were killed the last time."""
     module = str(path.relative_to(SOURCES))
     everything = sorted(mutants_of(path))
     # The same mutants each time, and most of them again after a change.
@@ -63,7 +72,14 @@ def examine(
     survivors: list[Mutant] = []
     lived: list[tuple[str, str]] = []
     reasons = {(one.was.strip(), one.becomes.strip()): one for one in known}
+    memory = MEMORY / f"{module}.json"
+    killed: dict[str, str] = (
+        msgspec.json.decode(memory.read_bytes()) if again and memory.exists() else {}
+    )
     for mutant in sorted(chosen):
+        if (key := f"{mutant.was}\n{mutant.becomes}") in killed:
+            counts[killed[key]] += 1
+            continue
         tests = list(tests_of(mutant, path, covered))
         limit = SLACK + TIMES * sum(covered.seconds[test] for test in tests)
         end: str = (
@@ -79,6 +95,12 @@ def examine(
                 survivors.append(mutant)
                 print(shown(module, mutant), flush=True)
         counts[end] += 1
+        if end in {"killed", "timeout"}:
+            killed[key] = end
+    for was, becomes in lived:
+        killed.pop(f"{was}\n{becomes}", None)
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    memory.write_bytes(msgspec.json.encode(killed))
     stale = (
         [one for pair, one in reasons.items() if pair not in lived]
         if len(chosen) == len(everything)
@@ -88,13 +110,17 @@ def examine(
 
 
 def tests_of(mutant: Mutant, path: Path, covered: Covered) -> Iterator[str]:
-    """Yield the tests that run the statement, the quickest first; all there are where it runs at import only."""
+    """Yield the tests that run the statement, the likeliest first; all there are where it runs at import only."""
     lines = covered.tests.get(str(path), {})
     statement = lines_of(path.read_text()).get(mutant.line, range(mutant.line, mutant.line + 1))
     found = {test for line in statement for test in lines.get(line, ())}
     if not found and any(line in lines for line in statement):
         found = {*covered.seconds}
-    yield from sorted(found, key=lambda test: (covered.seconds[test], test))
+    own = f"test_{path.name}::"
+    yield from sorted(
+        found,
+        key=lambda test: (covered.seconds[test] > QUICK, own not in test, covered.seconds[test]),
+    )
 
 
 def shown(module: str, mutant: Mutant) -> str:
@@ -157,6 +183,7 @@ def main() -> int:
     """Run the mutants, print survivors and a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, default=sys.maxsize, help="at most, of a module")
+    parser.add_argument("--again", action="store_true", help="only what lived the last time")
     parser.add_argument("--write", action="store_true", help=f"into {DOCS.relative_to(ROOT)}")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=f"of {', '.join(AREAS)}")
     args = parser.parse_args()
@@ -167,7 +194,14 @@ def main() -> int:
             covered = record([str(ROOT / "tests" / area)], scratch)
             for path in files:
                 reasons = known.get(_name(path), [])
-                found = examine(path, covered, reasons, sample=args.sample, scratch=scratch)
+                found = examine(
+                    path,
+                    covered,
+                    reasons,
+                    sample=args.sample,
+                    again=args.again,
+                    scratch=scratch,
+                )
                 rows.append(row(found))
                 print(rows[-1], flush=True)
                 for one in found.stale:

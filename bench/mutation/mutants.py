@@ -51,8 +51,13 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
     provider = OperatorProvider()
     for name in OPERATORS:
         operator = provider[name]()
-        places = [begin for node in nodes for begin, _end in operator.mutation_positions(node)]
-        for occurrence, begin in enumerate(places):
+        places = [
+            (begin, node) for node in nodes for begin, _end in operator.mutation_positions(node)
+        ]
+        for occurrence, (begin, node) in enumerate(places):
+            # Cosmic Ray takes the bare star of a parameter list for a product.
+            if node.type == "operator" and node.parent.type == "parameters":
+                continue
             if any(first <= begin < last for first, last in annotations):
                 continue
             source = mutate_code(code, operator, occurrence)

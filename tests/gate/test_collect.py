@@ -1,12 +1,14 @@
+import os
 import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from capture_canary.gate import collect
-from capture_canary.gate.model import Rules, Snapshot
+from capture_canary.gate.model import Holders, Place, Rules, Snapshot
 from capture_canary.stack import devices, npu_smi
 from capture_canary.stack.npus import Chip, Npus, NpusUnknownError, Process
 from capture_canary.stack.patience import Patience
@@ -92,6 +94,15 @@ def test_processes_of_a_pid_namespace_are_not_all(tmp_path: Path) -> None:
     assert "hostPID" in holders.why
 
 
+def test_a_namespace_that_cannot_be_told_is_not_the_nodes(tmp_path: Path) -> None:
+    proc = fake_proc(tmp_path, {1: [], 40: ["/dev/davinci3"]})
+    (proc / "self" / "ns" / "pid").unlink()
+    holders = collect.open_devices({}, proc)
+    assert holders.pids == {3: (40,)}
+    assert not holders.complete
+    assert "hostPID" in holders.why
+
+
 def test_hidden_processes_are_not_all(tmp_path: Path) -> None:
     assert not collect.open_devices({}, fake_proc(tmp_path, {7: []})).complete
 
@@ -154,6 +165,8 @@ def root(folder: Path, *, effective: str = "00000000a80425fb", docker: bool = Tr
     [
         ("00000000a80425fb", True, {}, "container"),
         ("000001ffffffffff", True, {}, "privileged"),
+        ("000000ffffffffff", True, {}, "container"),  # all but the newest capability
+        ("000001fffffffffe", True, {}, "container"),  # all but the first
         ("000001ffffffffff", False, {}, "host"),
         ("000001ffffffffff", False, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "privileged"),
         ("none", True, {}, "container"),
@@ -182,6 +195,16 @@ def test_the_exporter_never_frees_a_chip() -> None:
     both = collect.merged(BUSY, free)
     assert [c.processes for c in both.chips] == [0, 0, 0, 0, 1, 1]
     assert both.processes == BUSY.processes
+
+
+@pytest.mark.parametrize(
+    ("shown", "counted_", "both"), [("a", "b", "a"), (None, "b", "b"), ("a", None, "a")]
+)
+def test_an_address_that_either_tells_is_known(
+    shown: str | None, counted_: str | None, both: str | None
+) -> None:
+    ours, theirs = (counted(replace(exporter_chip(0, 0), bus_id=bus)) for bus in (shown, counted_))
+    assert [chip.bus_id for chip in collect.merged(ours, theirs).chips] == [both]
 
 
 def test_the_worse_health_counts() -> None:
@@ -216,6 +239,66 @@ def test_who_sees_every_process() -> None:
     assert collect.sees_all("privileged", exporter_believed=False)[0]
     assert collect.sees_all("container", exporter_believed=True)[0]
     assert not collect.sees_all("container", exporter_believed=False)[0]
+
+
+def good_page() -> Npus:
+    return counted(*(exporter_chip(n, 0) for n in range(4)))
+
+
+@pytest.mark.parametrize(
+    ("where", "exporter", "everyone"),
+    [
+        ("container", None, False),
+        ("container", unreadable, False),
+        ("container", good_page, True),
+        ("host", None, True),
+        ("host", unreadable, True),
+    ],
+)
+def test_only_an_exporter_that_is_believed_sees_more_than_a_container(
+    monkeypatch: pytest.MonkeyPatch,
+    where: Place,
+    exporter: Callable[[], Npus] | None,
+    *,
+    everyone: bool,
+) -> None:
+    monkeypatch.setattr(collect, "place", lambda: where)
+    snapshot = collect.look(Snapshot(), Rules(), lambda: IDLE, exporter)
+    assert snapshot.sees_all is everyone
+    assert snapshot.place == where
+
+
+def test_holders_are_looked_for_where_npus_are_real() -> None:
+    holders = Holders(pids={0: (7,)}, complete=True, why="all were looked at")
+    looked: list[dict[int, int]] = []
+
+    def look(nodes: dict[int, int]) -> Holders:
+        looked.append(nodes)
+        return holders
+
+    real = collect.look(Snapshot(), Rules(), lambda: IDLE, holders=look)
+    assert real.holders is holders
+    assert frozenset(looked[0]) == real.nodes
+    emulated = collect.look(Snapshot(emulated=True), Rules(), lambda: IDLE, holders=look)
+    assert emulated.holders is None
+    assert len(looked) == 1
+
+
+@pytest.mark.parametrize(("cpus", "load"), [(4, 1.5), (1, 6.0), (None, 6.0)])
+def test_load_is_that_of_five_minutes_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, cpus: int | None, load: float
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.0, 6.0, 11.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: cpus)
+    assert collect.load_a_cpu() == load
+
+
+def test_a_machine_that_does_not_tell_its_load_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def untold() -> tuple[float, float, float]:
+        raise OSError
+
+    monkeypatch.setattr(os, "getloadavg", untold)
+    assert collect.load_a_cpu() is None
 
 
 def test_a_paused_node_runs_no_command() -> None:

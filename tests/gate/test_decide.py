@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from capture_canary.gate.choose import choose
+from capture_canary.gate.choose import card_of, choose
 from capture_canary.gate.decide import decide
 from capture_canary.gate.model import Holders, Rules, Snapshot, explain
 from capture_canary.stack.npus import Chip, Npus, Process
@@ -226,8 +226,9 @@ def test_hbm_up_to_the_idle_one_is_nobodys(
     assert decide(Rules(idle_hbm_mb=idle_mb), with_chips(*chips)).reason == reason
 
 
-def test_a_load_that_is_not_known_does_not_refuse() -> None:
-    assert decide(Rules(), facts(load=None)).allowed
+@pytest.mark.parametrize("unknown", ["load", "soc"])
+def test_load_and_streams_that_are_not_known_do_not_refuse(unknown: str) -> None:
+    assert decide(Rules(), facts(**{unknown: None})).allowed
 
 
 def test_one_chip_is_known_and_too_few() -> None:
@@ -446,9 +447,25 @@ def numbers(*given: int, **changes: object) -> list[Chip]:
 def test_whole_cards_first(
     free: list[int], count: int, expected: list[int], source: Callable[..., list[Chip]]
 ) -> None:
-    assert choose(source(*free), source(*range(8)), count, "a3") == expected
+    assert choose(source(*free), count, "a3") == expected
 
 
 def test_an_a2_has_a_chip_a_card() -> None:
     chips = [chip(n, npu=n, chip=0) for n in range(4)]
-    assert choose(chips[1:], chips, 2, "a2") == [1, 2]
+    assert choose(chips[1:], 2, "a2") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("npu", "phy_id", "soc", "card"),
+    [
+        (5, 3, "a3", 5),
+        (None, 3, "a3", 1),
+        (None, 3, "a2", 3),
+        (None, 3, None, 3),
+        (None, None, "a2", 0),
+    ],
+)
+def test_the_card_is_as_told_or_guessed_from_the_number(
+    npu: int | None, phy_id: int | None, soc: str | None, card: int
+) -> None:
+    assert card_of(replace(chip(0), npu=npu, phy_id=phy_id), soc) == card

@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from capture_canary.config.model import Config
+from capture_canary.gate.latch import LatchState
 from capture_canary.gate.model import Check, Decision, Holders, Rules, Snapshot, explain
 from capture_canary.service.settings import gate_rules
 
@@ -25,6 +26,7 @@ def test_nothing_is_known_of_a_node_that_nobody_looked_at() -> None:
     [
         (Rules, Rules()),
         (Snapshot, Snapshot()),
+        (LatchState, LatchState()),
         (Holders, Holders(pids={}, complete=True, why="")),
         (Check, Check(name="", ok=None, detail="")),
         (Decision, Decision(allowed=False, reason=None, sentence="", checks=())),

@@ -22,26 +22,12 @@ def card_of(chip: Chip, soc: str | None) -> int:
     return (chip.phy_id or 0) // _CHIPS_A_CARD.get(soc or "", 1)
 
 
-def choose(
-    free: Sequence[Chip], everything: Sequence[Chip], count: int, soc: str | None
-) -> list[int]:
+def choose(free: Sequence[Chip], count: int, soc: str | None) -> list[int]:
     """`count` of the `free` chips' numbers: whole free cards first, then the lowest numbers."""
-    size: dict[int, int] = {}
-    for chip in everything:
-        card = card_of(chip, soc)
-        size[card] = size.get(card, 0) + 1
     cards: dict[int, list[int]] = {}
     for chip in free:
         if chip.phy_id is not None:
             cards.setdefault(card_of(chip, soc), []).append(chip.phy_id)
-    # Whole cards that fit come first; then cards whose other chip somebody uses; then the rest.
-    order = sorted(
-        cards.items(),
-        key=lambda item: (
-            len(item[1]) > count,
-            len(item[1]) < size[item[0]],
-            -len(item[1]),
-            min(item[1]),
-        ),
-    )
-    return sorted([phy_id for _, ids in order for phy_id in sorted(ids)][:count])
+    # Of a card that somebody uses, fewer chips are free than of a whole one.
+    order = sorted(cards.values(), key=lambda ids: (-len(ids), min(ids)))
+    return sorted([phy_id for ids in order for phy_id in sorted(ids)][:count])

@@ -38,7 +38,7 @@ def decide(rules: Rules, facts: Snapshot) -> Decision:
     if refusal is not None:
         sentence = f"No probe now ({refusal[0]}): {refusal[1]}."
         return Decision(allowed=False, reason=refusal[0], sentence=sentence, checks=tuple(checks))
-    devices = choose(funnel.free, funnel.all, rules.devices, facts.soc)
+    devices = choose(funnel.free, rules.devices, facts.soc)
     names = ", ".join(f"davinci{n}" for n in devices)
     return Decision(
         allowed=True,
@@ -184,7 +184,7 @@ class _Funnel:
         if load is None:
             return True, "the host's load is not known"
         others = {card_of(c, self._facts.soc) for c in self.all if self._holders(c)}
-        chosen = choose(self.free, self.all, self._rules.devices, self._facts.soc)
+        chosen = choose(self.free, self._rules.devices, self._facts.soc)
         cards = {card_of(c, self._facts.soc) for c in self.free if c.phy_id in chosen}
         if limit is not None and cards & others:
             return False, f"a server uses another chip of the same NPU; {why}"
