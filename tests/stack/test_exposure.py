@@ -58,6 +58,7 @@ def test_family(soc, wanted):
         ("a3", "9.0.0", "AIV", True, "lacks"),
         ("a3", "9.1.0-beta.1", None, True, "lacks"),
         ("a3", "9.1.0-pr2405", None, True, "lacks"),
+        ("a3", "9.1.0-rc.1", None, True, "lacks"),
         ("a3", "9.1.0", None, False, "has the fix"),
         ("a3", "9.2.0-beta.1", None, False, "has the fix"),
         ("a3", "8.3.RC2", None, None, "older than what was analysed"),

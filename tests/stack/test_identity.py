@@ -23,3 +23,13 @@ def test_name_depends_on_versions_only():
 def test_every_part_tells_stacks_apart():
     names = {stack_id(facts(**{name: "1"})) for name in PARTS}
     assert len(names) == len(PARTS)
+
+
+def test_a_soc_has_one_name_whoever_tells_it():
+    assert stack_id(facts(soc="Ascend910_9391")) == stack_id(facts(soc="a3"))
+    assert stack_id(facts(soc="910C")) != stack_id(facts(soc="910B1"))
+    assert stack_id(facts(soc="H100")) != stack_id(facts(soc="H200"))
+
+
+def test_what_is_no_soc_is_told_by_its_own_name():
+    assert stack_id(facts(image="910C")) != stack_id(facts(image="a3"))

@@ -12,7 +12,7 @@ from capture_canary.stack import versions
 
 Family = Literal["a2", "a3", "950", "310p", "910a"]
 
-FIXED = versions.Version(9, 1, 0, ((4, 0),))
+FIXED = versions.Version(9, 1, 0, (versions.RELEASE,))
 """The first hcomm with both fixes, PR 2405 and PR 2502."""
 
 AICPU_MODES = frozenset({"AI_CPU", "AICPU_CacheDisable", "AICPU_TS"})

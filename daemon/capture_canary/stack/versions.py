@@ -17,7 +17,7 @@ _VERSION = re.compile(
 _STAGES = re.compile(_STAGE, re.IGNORECASE | re.ASCII)
 _RANKS = {"alpha": 0, "beta": 1, "pr": 2, "rc": 3}
 """`pr` marks a build of hcomm's main line between the betas and the release: an emulated 9.1.0-pr2405 is one."""
-_RELEASE = (4, 0)
+RELEASE = (4, 0)
 
 
 class Version(NamedTuple):
@@ -42,7 +42,7 @@ def parse(text: str | None) -> Version | None:
         for stage, number in _STAGES.findall(match.group(4))
     ]
     major, minor, patch = (int(number or 0) for number in match.group(1, 2, 3))
-    return Version(major, minor, patch, (*stages, _RELEASE))
+    return Version(major, minor, patch, (*stages, RELEASE))
 
 
 def at_least(text: str | None, wanted: Version) -> bool | None:
