@@ -6,7 +6,7 @@ EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
 
-SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint tests/tools/get-debian13
+SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint tests/tools/get-debian13 scripts/get-grype
 
 .PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak bench-failing bench-fuzzing mutants lock clean
 

@@ -1,6 +1,10 @@
 """What of a scan ends a release: on what Syft printed of an image of ours, and on matches in Grype's form."""
 
 import json
+import os
+import platform
+import re
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -8,7 +12,8 @@ import pytest
 from steps.running import StepError
 from steps.scanning import Matches, Packages, Sbom, check_sees_ours, findings, read, report
 
-PACKAGES = Path(__file__).parents[1] / "data" / "scan" / "packages.json"
+ROOT = Path(__file__).parents[2]
+PACKAGES = ROOT / "tests" / "data" / "scan" / "packages.json"
 """Of a stand-in's image by Syft 1.18, four of its packages."""
 LAYERS = [one["digest"] for one in json.loads(PACKAGES.read_text())["source"]["metadata"]["layers"]]
 BASE = LAYERS[:2]
@@ -129,3 +134,22 @@ def test_what_is_no_scan_is_refused(tmp_path, text):
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(StepError, match=r"^grype\.json: "):
         read(path, Matches)
+
+
+def test_a_scanner_of_another_hash_is_not_taken(tmp_path):
+    script = (ROOT / "scripts" / "get-grype").read_text()
+    (version,) = re.findall(r"^version=(\S+)$", script, re.MULTILINE)
+    arch = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    there = tmp_path / "from" / f"v{version}" / f"grype_{version}_linux_{arch}.tar.gz"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"not it")
+    done = subprocess.run(
+        [ROOT / "scripts" / "get-grype", tmp_path / "to"],
+        env={**os.environ, "GRYPE_RELEASES": (tmp_path / "from").as_uri()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "FAILED" in done.stdout
+    assert not (tmp_path / "to").exists()
