@@ -27,7 +27,8 @@ SOURCES = (
     "requirements",
     "images/requirements.txt",
     "images/injector",
-    "scripts",
+    "scripts/steps/wheels.py",
+    "scripts/steps/running.py",
 )
 BASE = "docker.io/library/busybox:1.37.0-musl"
 INJECTOR, SERVER = "canary-injector", "canary-server"
