@@ -1,13 +1,15 @@
 """Versions out of installed trees, old and new, sound and hostile."""
 
 import os
+from contextlib import closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capture_canary.stack.cann import read_stack, read_version
-from capture_canary.stack.inside import MAX_BYTES
+from capture_canary.model import Fact
+from capture_canary.stack.cann import contradictions, find_home, read_stack, read_version
+from capture_canary.stack.inside import MAX_BYTES, Root
 
 TOOLKIT = """package_name=Ascend-cann-toolkit
 version=8.3.RC2
@@ -123,3 +125,53 @@ def test_any_bytes_give_a_sound_version_or_none(tmp_path_factory, content):
     path.write_bytes(b"Version=" + content)
     found = read_version(path)
     assert found is None or (found.isascii() and found.isprintable() and 0 < len(found) <= 64)
+
+
+def test_home_is_the_first_named_one_that_holds_a_cann(tmp_path):
+    def root(*homes):
+        for home in homes:
+            put(tmp_path / home[1:] / "share" / "info" / "hcomm" / "version.info", PACKAGE)
+        return Root(tmp_path)
+
+    with closing(root()) as nothing:
+        assert find_home(nothing, ["/opt/cann", None, ""]) is None
+    with closing(root("/usr/local/Ascend/ascend-toolkit/latest")) as old:
+        assert str(find_home(old, ["/opt/cann"])) == "/usr/local/Ascend/ascend-toolkit/latest"
+    with closing(root("/usr/local/Ascend/cann", "/opt/cann")) as both:
+        assert str(find_home(both)) == "/usr/local/Ascend/cann"
+        assert str(find_home(both, ["/nowhere", "/opt/cann"])) == "/opt/cann"
+        assert str(find_home(both, ["opt/cann"])) == "/usr/local/Ascend/cann"
+
+
+def test_the_first_of_several_files_counts_and_the_others_are_told(tmp_path, nowhere):
+    home = tmp_path / "cann"
+    for machine, version in (("aarch64", "9.1.0"), ("x86_64", "8.5.0")):
+        put(home / f"{machine}-linux" / "ascend_toolkit_install.info", f"version={version}\n")
+    put(home / "share" / "info" / "hccl" / "version.info", "Version=9.1.0\n")
+    put(home / "hccl" / "version.info", "Version=9.1.0\n")
+    stack = read_stack(home, driver=nowhere)
+    other = home / "x86_64-linux" / "ascend_toolkit_install.info"
+    assert stack["cann"].value == "9.1.0"
+    assert stack["cann"].source.endswith(f"ascend_toolkit_install.info, but {other} says 8.5.0")
+    assert stack["hccl"].source == str(home / "share" / "info" / "hccl" / "version.info")
+    assert contradictions(stack) == [f"cann: {stack['cann'].source}"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ({}, []),
+        ({"cann": "9.1.0"}, []),
+        ({"hcomm": "9.0.0"}, []),
+        ({"cann": None, "hcomm": "9.0.0"}, []),
+        ({"cann": "9.1.0", "hcomm": None}, []),
+        ({"cann": "9.1.0", "hcomm": "9.1.0"}, []),
+        (
+            {"cann": "9.1.0", "hcomm": "9.0.0"},
+            ["the toolkit is 9.1.0 but hcomm is 9.0.0: hcomm decides"],
+        ),
+    ],
+)
+def test_a_toolkit_and_an_hcomm_of_different_versions_are_told(versions, said):
+    stack = {name: Fact(value=value, source="a file") for name, value in versions.items()}
+    assert contradictions(stack) == said

@@ -43,7 +43,8 @@ from capture_canary.stack.exposure import (
         ("", None),
         (None, None),
         ("Ascend910B1\nx", None),
-        ("Ascend950" + "0" * 100, None),
+        ("Ascend950" + "0" * 55, "950"),
+        ("Ascend950" + "0" * 56, None),
     ],
 )
 def test_family(soc, wanted):
@@ -62,6 +63,7 @@ def test_family(soc, wanted):
         ("a3", "9.1.0", None, False, "has the fix"),
         ("a3", "9.2.0-beta.1", None, False, "has the fix"),
         ("a3", "8.3.RC2", None, None, "older than what was analysed"),
+        ("a3", "8.4.0", None, None, "older than what was analysed"),
         ("a3", None, None, None, "none found"),
         ("a3", "V100R001", None, None, "V100R001"),
         ("a2", "8.5.0", None, False, "A2 does not"),
