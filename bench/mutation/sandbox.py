@@ -25,6 +25,8 @@ PACKAGE = "capture_canary"
 ROOT = Path(__file__).parents[2]
 MEMORY = 4 << 30
 """Address space of a mutant, which may allocate without end."""
+RECORDING = 3600.0
+"""Seconds that tests may take on the code as it is, with every line noted."""
 _PYTEST = (
     *("-q", "-x", "--assert=plain", "-p", "no:cacheprovider"),
     *("--disable-plugin-autoload", "-p", "_hypothesis_pytestplugin"),
@@ -115,7 +117,7 @@ def record(tests: Sequence[str], scratch: Path) -> Covered:
     for name in _ONCE:
         importlib.import_module(name)
     gc.freeze()  # pytest collects garbage: not in what each fork shares
-    code = _forked(run, 600.0, quiet=False)
+    code = _forked(run, RECORDING, quiet=False)
     if code != 0:
         raise SystemExit(f"{' '.join(tests)}: pytest ended with {code} on the code as it is")
     return msgspec.json.decode(answer.read_bytes(), type=Covered)

@@ -149,6 +149,28 @@ def test_a_count_that_is_off_breaks_the_law(ks, peers, where, off):
     assert law.matches(points) is False
 
 
+@pytest.mark.parametrize(
+    ("peers", "tags", "fits"),
+    [(1, 1, True), (63, 1, True), (64, 1, False), (1, 0, True), (1, 63, True), (1, 64, False)],
+)
+def test_the_law_is_fitted_with_no_more_peers_and_tags_than_there_are(peers, tags, fits):
+    # With RoCE, which no other number of tags looks like.
+    points = server([3, 2, 3], peers=peers, scratch=False, tags=tags, roce=True)
+    assert law.matches(points) is fits
+
+
+@pytest.mark.parametrize(("peers", "fits"), [(1, True), (63, True), (64, False)])
+def test_a_scratch_list_that_grows_alone_has_any_number_of_peers(peers, fits):
+    points = []
+    for k, before in ((3, 0), (2, 3), (3, 5)):
+        own = k + k * (k + 1) // 2
+        points.append(Point(before, k, k * (4 + peers) + (peers + 1) * own + k * before))
+    assert [law.scratch_only(3, peers, n, scratch=True) for n in (2, 3)] == [
+        points[0].copies + 9 * n for n in (1, 2)
+    ]
+    assert law.matches(points) is fits
+
+
 @given(sizes, st.integers(0, 1000))
 def test_constant_copies_a_collective_are_not_the_law(ks, each):
     points = [Point(sum(ks[:i]), k, each * k) for i, k in enumerate(ks)]

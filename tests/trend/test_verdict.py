@@ -283,3 +283,41 @@ def test_other_arms_alone_are_no_verdict_and_it_says_why(name: ArmName):
     assert ("unknown", None) == (found.verdict, found.cause)
     assert f"only {name} ran" in found.reason
     assert "nothing was captured" not in found.reason
+
+
+@pytest.mark.parametrize(
+    ("captures", "shown"),
+    [(3, "(488→744 from"), (4, "(488→744→1000 from"), (5, "(488→744→…→1256 from")],
+)
+def test_the_first_counts_and_the_last_are_shown(captures: int, shown: str):
+    assert shown in judged(arm(OWN, grows, captures=captures)).reason
+
+
+def test_eight_missing_ranks_are_named():
+    found = judged(drop_rank(arm(OWN, grows)), ranks=12, control=[4] * 12)
+    assert found.reason.endswith("of 12 ranks no capture came from 1, 2, 3, 4, 5, 6, 7, 8")
+
+
+@pytest.mark.parametrize(
+    ("gone", "more"), [(0, None), (1, ""), (2, " (and 1 more)"), (4, " (and 3 more)")]
+)
+def test_the_first_gap_is_named_and_the_others_are_counted(gone: int, more: str | None):
+    found = judged(arm(OWN, none)[: 8 - gone], hcomm="9.1.0")
+    assert found.verdict == ("healthy" if more is None else "unknown")
+    if more is not None:
+        rank = (8 - gone) % 2
+        kind = " with graphs ".join(PROBE_KINDS[(8 - gone) // 2])
+        assert found.reason == f"too little was measured: {kind} of rank {rank} is missing{more}"
+
+
+def test_growth_of_time_is_told_with_its_bound_and_captures():
+    found = judged(clocked(flat))
+    assert "takes 5 ms longer (at least 5 ms with 97.5 %, over 69 captures)" in found.reason
+
+
+def test_a_growth_of_time_is_worth_a_verdict_from_the_greater_floor_on():
+    grown = clocked(flat, seconds=lambda n: 0.1 + 0.0009 * n)
+    assert judged(grown).cause is None  # below 1 ms, and 1 % of 0.1 s
+    assert judged(grown, floor_seconds=1e-4, floor_ratio=1e-3).cause == "other"
+    assert judged(grown, floor_seconds=1e-4).cause is None
+    assert judged(grown, floor_ratio=1e-3).cause is None
