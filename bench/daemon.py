@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -173,7 +173,8 @@ def children(pid: int) -> list[int]:
     """Return the children of all its threads."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
+        with suppress(OSError):  # a thread may end meanwhile
+            found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
 

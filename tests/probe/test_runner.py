@@ -14,7 +14,7 @@ from tests.probe.scripted import ENDED, STARTED, run, spec
 from capture_canary import spawn
 from capture_canary.identity import pid_namespace, start_time
 from capture_canary.probe import children, runner, watch
-from capture_canary.probe.cancel import Cancel
+from capture_canary.probe.cancel import CANCELLED, Cancel
 from capture_canary.probe.messages import Ended, Record, Started
 
 
@@ -238,7 +238,7 @@ def test_cancel_ends_it_soon(script: str):
     outcome = run(script, cancel=cancel)
 
     cancel.close()
-    assert watch.CANCELLED == outcome.failure
+    assert CANCELLED == outcome.failure
     assert [] == outcome.leftover
     assert time.monotonic() - begin < 10  # its own deadline
 

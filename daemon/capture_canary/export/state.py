@@ -11,9 +11,11 @@ from capture_canary.stack.identity import stack_id
 from capture_canary.stack.servers import Servers
 from capture_canary.trend.settle import Settled, settle
 
-FailureReason = Literal["start", "timeout", "child", "tracer_blind", "too_little", "other"]
-"""Why a probe ended without a verdict: it could not start, hung, died or wrote nonsense, could not count copies, or
-measured too little."""
+FailureReason = Literal[
+    "start", "timeout", "child", "yielded", "tracer_blind", "too_little", "other"
+]
+"""Why a probe ended without a verdict: it could not start, hung, died or wrote nonsense, gave way to a process that
+came onto its NPUs, could not count copies, or measured too little."""
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds, in s, of the histogram of capture times: from an emulated graph to a large model's."""

@@ -2,6 +2,9 @@
 
 import os
 import threading
+from typing import Final
+
+CANCELLED: Final = "it was cancelled"
 
 
 class Cancel:
@@ -10,15 +13,17 @@ class Cancel:
     def __init__(self) -> None:
         """Open the pipe that carries the flag."""
         self.requested = False
+        self.why = CANCELLED
+        """What is said of an arm that it ended."""
         self._lock = threading.Lock()
         self._closed = False
         self._read, self._write = os.pipe()
 
-    def request(self) -> None:
-        """Ask; more than once does no harm, nor does asking too late."""
+    def request(self, why: str = CANCELLED) -> None:
+        """Ask; more than once does no harm, the first counts, nor does asking too late."""
         with self._lock:  # once closed, the descriptor may be anybody's
             if not (self.requested or self._closed):
-                self.requested = True
+                self.requested, self.why = True, why
                 os.write(self._write, b"x")
 
     def fileno(self) -> int:

@@ -96,6 +96,8 @@ class Probe:
             self._run_arm(name, self._settings.kinds)
         while self._settings.arms is None and not self._ended() and (arm := self._next()):
             self._run_arm(arm, self._kinds(arm))
+        if len(self._arms) > 1 and self._ended() and self._arms[-1].failure:
+            self._arms.pop()  # it was not the stack that cut it short
         return self._report()
 
     def _run_arm(self, name: ArmName, kinds: tuple[Kind, ...]) -> None:
@@ -114,8 +116,9 @@ class Probe:
             return not arm.may_end(record)
 
         left = self._deadline - time.monotonic()
-        if left <= 0:
-            arm.failure = f"the probe's {self._settings.budget_seconds:g} s were used up"
+        if left <= 0 or self._ended():
+            used_up = f"the probe's {self._settings.budget_seconds:g} s were used up"
+            arm.failure = self._cancel.why if self._cancel and self._ended() else used_up
             self._observe(ArmEnded(name, arm.failure))
             return
         run = run_arm(

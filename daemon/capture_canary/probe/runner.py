@@ -21,7 +21,7 @@ from capture_canary.native import tracer_path
 from capture_canary.probe import children, workfolder
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Failed, Record, Spec
-from capture_canary.probe.watch import CANCELLED, TIMED_OUT, OnRecord, Watch
+from capture_canary.probe.watch import TIMED_OUT, OnRecord, Watch
 
 WORKER = ("-m", "capture_canary.probe.worker")
 """The child, as arguments of a Python; it need not be ours, but have what the workload imports, and msgspec."""
@@ -118,7 +118,7 @@ def run_arm(
             watch.start(spec)
             watch.read()
         finally:
-            ended = watch.ended_itself or watch.failure == CANCELLED  # that had its grace
+            ended = watch.ended_itself or watch.cancelled  # that had its grace
             leftover = (children.sweep if ended else children.end_child)(child, mark)
             watch.close()
             if child.pid in leftover:

@@ -10,7 +10,7 @@ from typing import IO, cast
 
 import msgspec
 
-from capture_canary.probe.cancel import Cancel
+from capture_canary.probe.cancel import CANCELLED, Cancel
 from capture_canary.probe.messages import MAX_LINE, Ended, Record, Spec, decode_record, encode
 
 MAX_OUTPUT = 8 << 20
@@ -21,7 +21,6 @@ CANCEL_GRACE = 1.0
 """Seconds that a cancelled child has to end in good order; the daemon promises its own end within 2 s."""
 LEADER_LEAD = 2.0
 """Seconds by which the leader gives up before its runner: it can say which rank did not answer, and in which step."""
-CANCELLED = "it was cancelled"
 TIMED_OUT = "it did not end within its deadline"
 _STDERR_TAIL = 2000
 _READ = 65536
@@ -58,7 +57,7 @@ class Watch:
         self._bytes = {"records": 0, "stderr": 0}
         self._most = {"records": MAX_OUTPUT, "stderr": MAX_OUTPUT}
         self._stopped = False
-        self._cancelled = False
+        self.cancelled = False
 
     def start(self, spec: Spec) -> None:
         """Tell the child what to do."""
@@ -80,19 +79,19 @@ class Watch:
                 left = self._deadline - time.monotonic()
                 ready = selector.select(max(0.0, min(left, _POLL)))
                 if left <= 0:
-                    self.failure = CANCELLED if self._cancelled else TIMED_OUT
+                    self.failure = CANCELLED if self.cancelled else TIMED_OUT
                 if not ready and self._child.poll() is not None:
                     break  # a stray holds the pipes open
                 for key, _ in ready:
                     self._read_one(selector, key)
         self.ended_itself = self.failure is None
-        if self._cancelled:
-            self.failure = CANCELLED
+        if self.cancelled and self._cancel:
+            self.failure = self._cancel.why
 
     def _read_one(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         if key.data == "cancel":
             selector.unregister(key.fileobj)
-            self._cancelled = True
+            self.cancelled = True
             self._deadline = min(self._deadline, time.monotonic() + CANCEL_GRACE)
             self.stop()
         elif data := os.read(key.fd, _READ):

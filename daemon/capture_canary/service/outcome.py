@@ -6,7 +6,6 @@ import msgspec
 
 from capture_canary.export.state import FailureReason
 from capture_canary.model import Report
-from capture_canary.probe.runner import FailureKind
 from capture_canary.service.board import Board
 from capture_canary.stack.identity import stack_id
 from capture_canary.store import Store
@@ -19,7 +18,7 @@ def remember(
     *,
     took: float,
     devices: int,
-    failure: FailureKind | None = None,
+    failure: FailureReason | None = None,
 ) -> None:
     """Remember a report.
 
@@ -56,7 +55,7 @@ def remember(
     )
 
 
-def failure_reason(report: Report, kind: FailureKind | None) -> FailureReason:
+def failure_reason(report: Report, kind: FailureReason | None) -> FailureReason:
     """Return the metric's word for why a probe came to no verdict."""
     if report.cause == "tracer_blind":
         return "tracer_blind"

@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from capture_canary.config.model import Config
+from capture_canary.export.state import FailureReason
 from capture_canary.gate.collect import look
 from capture_canary.gate.decide import decide
 from capture_canary.gate.latch import Latch
 from capture_canary.gate.model import Decision, Snapshot
 from capture_canary.gate.release import released, wait_released
+from capture_canary.gate.watch import Watch
 from capture_canary.lock import LockBusyError, LockUnusableError, ProbeLock, acquire
 from capture_canary.logging import get_logger
 from capture_canary.probe.cancel import Cancel
-from capture_canary.probe.measure import Event, Probe
-from capture_canary.probe.messages import Captured
+from capture_canary.probe.measure import ArmStarted, Event, Observer, Probe
+from capture_canary.probe.messages import Captured, Started
 from capture_canary.schedule import Due, Schedule
 from capture_canary.service.board import Board
 from capture_canary.service.outcome import remember
@@ -54,6 +56,13 @@ class Attempt(NamedTuple):
     facts: Snapshot
     before: Npus
     decision: Decision
+
+    @property
+    def same_pids(self) -> bool:
+        """Whether npu-smi counts processes as we do."""
+        facts = self.facts
+        everyone = facts.holders is not None and facts.holders.complete  # hostPID
+        return facts.emulated or facts.place == "host" or everyone
 
 
 class Prober:
@@ -150,12 +159,12 @@ class Prober:
         config, devices = attempt.config, attempt.decision.devices
         numbers = runtime_numbers(devices, attempt.facts.nodes)
         begun = time.monotonic()  # the wall clock may be set meanwhile
-        with self._cancellable() as cancel:
+        with self._cancellable() as cancel, self._watching(attempt, cancel) as observe:
             probe = Probe(
                 probe_settings(config, numbers, self._base, self._board.view.state.servers.servers),
                 self._base,
                 emulated=attempt.facts.emulated,
-                observe=self._observe,
+                observe=observe,
                 cancel=cancel,
                 inherit=(lock.fd,),
                 earlier=lambda stack: suspected(self._store, stack_id(stack), now=time.time()),
@@ -163,8 +172,9 @@ class Prober:
             report = probe.run()
         try:
             # First of all remember: the look at what is left may take half a minute, and be ended.
-            if not cancel.requested:
-                took, kind = time.monotonic() - begun, probe.failure
+            if not self._stop.is_set():
+                took = time.monotonic() - begun
+                kind: FailureReason | None = "yielded" if cancel.requested else probe.failure
                 remember(
                     self._board, self._store, report, took=took, devices=len(devices), failure=kind
                 )
@@ -189,9 +199,31 @@ class Prober:
             self._board.change(running_since=None)
             cancel.close()
 
-    def _observe(self, event: Event) -> None:
-        if isinstance(event, Captured):
-            self._log.debug("captured", rank=event.rank, order=event.capture.order)
+    @contextmanager
+    def _watching(self, attempt: Attempt, cancel: Cancel) -> Iterator[Observer]:
+        """Have the probe give way to who comes onto its chips; yields what is to hear of its events."""
+
+        def give_way(who: str) -> None:
+            self._log.info("probe_gives_way", to=who)
+            cancel.request(f"it gave way: {who}")
+
+        watch = Watch(
+            self._npu_smi.read,
+            attempt.decision.devices,
+            same_pids=attempt.same_pids,
+            tell=give_way,
+        )
+
+        def observe(event: Event) -> None:
+            if isinstance(event, ArmStarted):
+                watch.look()  # before each arm opens the NPUs anew
+            elif isinstance(event, Started):
+                watch.soon()
+            elif isinstance(event, Captured):
+                self._log.debug("captured", rank=event.rank, order=event.capture.order)
+
+        with watch.running():
+            yield observe
 
     def _check_released(self, attempt: Attempt, probe: Probe) -> None:
         """Latch probing off where the probe left something, or met a device error once too often."""
@@ -204,13 +236,8 @@ class Prober:
         if probe.leftover:
             self._latch.trip(f"processes {probe.leftover} of a probe could not be ended", now)
         devices, before = attempt.decision.devices, attempt.before
-        same_pids = (
-            attempt.facts.emulated
-            or attempt.facts.place == "host"
-            or (attempt.facts.holders is not None and attempt.facts.holders.complete)  # hostPID
-        )
         back = wait_released(
-            lambda after: released(before, after, devices, probe.pids, same_pids=same_pids),
+            lambda after: released(before, after, devices, probe.pids, same_pids=attempt.same_pids),
             self._npu_smi.read,
             self._stop,
             settle=float(attempt.config.gate.settle),
