@@ -21,7 +21,7 @@ def test_every_figure_is_taken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     for name in ("nothing", "the tracer in it", "the daemon, observing", "a probe, cores shared"):
         ratios = re.findall(r"(\S+) \((\S+) to (\S+)\)", rows[name])
         assert len(ratios) == 6
-        assert all(0 < float(low) <= float(middle) for middle, low, _ in ratios)
+        assert all(0 < float(middle) <= float(high) for middle, _, high in ratios)
     assert rows["NPUs of a probe"] == "2 3"
     assert float(rows["its HBM on one of them, MB"]) > 0
     assert int(rows["its streams on one of them, of 1984"]) > 0
@@ -43,5 +43,6 @@ def test_what_slows_every_block_alike_is_found_whatever_the_drift():
         )
     ratio = quads.ratio("slower", "capture", "CPU")
     assert ratio.middle == pytest.approx(1.1)
-    assert (ratio.low, ratio.high) == (pytest.approx(1.1), pytest.approx(1.1))
+    assert ratio.low == pytest.approx(1.1)
+    assert ratio.high == pytest.approx(1.1)
     assert ratio.over(0.5).middle == pytest.approx(1.05)

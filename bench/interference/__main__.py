@@ -35,6 +35,8 @@ class Condition(NamedTuple):
     ours: Callable[[], AbstractContextManager[None]]
     shared: bool = False
     """We may run on the victim's core too."""
+    often: int = 3
+    """Times the quads that are asked for: what is there all day is to be known best."""
 
 
 class Turn:
@@ -55,8 +57,8 @@ class Turn:
             "nothing, another process": Condition(plain, twin, nullcontext),
             "the tracer in it": Condition(plain, traced, nullcontext),
             "the daemon, observing": Condition(plain, plain, ours.observing),
-            "a probe, on another core": Condition(plain, plain, ours.probing),
-            "a probe, cores shared": Condition(plain, plain, ours.probing, shared=True),
+            "a probe, on another core": Condition(plain, plain, ours.probing, often=1),
+            "a probe, cores shared": Condition(plain, plain, ours.probing, shared=True, often=1),
         }
         for victim in self.victims:  # what is used once is used now
             self._pin(victim, shared=False)
@@ -87,6 +89,7 @@ class Turn:
 
 def measure(environment: str | None, turns: int, quads: int, size: Size, seed: int) -> Found:
     """Make all blocks of all turns."""
+    held: list[taken.Held] = []
     draw, found = random.Random(seed), Quads()  # noqa: S311  # an order, no secret
     with tempfile.TemporaryDirectory() as made, ExitStack() as all_turns:
         folder = Path(made)
@@ -97,12 +100,13 @@ def measure(environment: str | None, turns: int, quads: int, size: Size, seed: i
             with ExitStack() as undo:
                 turn = Turn(undo, environment, ours, folder, size)
                 found.next_turn()
-                for name in draw.sample([*turn.conditions] * quads, len(turn.conditions) * quads):
+                names = [name for name, one in turn.conditions.items() for _ in range(one.often)]
+                for name in draw.sample(names * quads, len(names) * quads):
                     order = draw.choice([(False, True, True, False), (True, False, False, True)])
                     found.add(name, *turn.quad(name, order))
-                held = taken.while_probing(ours, folder / "node", turn.pids())
+                held.append(taken.while_probing(ours, folder / "node", turn.pids()))
         probe = taken.of_a_probe(ours)
-    return Found(found, held, probe, taken.of_a_day())
+    return Found(found, taken.most(held), probe, taken.of_a_day())
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -111,8 +115,13 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--victim", default=ENVIRONMENT, help="an environment, or `acl` (%(default)s)"
     )
-    parser.add_argument("--turns", type=int, default=20, help="times that victims start anew")
-    parser.add_argument("--quads", type=int, default=4, help="of each condition in a turn")
+    parser.add_argument("--turns", type=int, default=12, help="times that victims start anew")
+    parser.add_argument(
+        "--quads",
+        type=int,
+        default=3,
+        help="of a probe in a turn, and thrice as many of what is there all day",
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the order of blocks")
     args = parser.parse_args(given)
     environment = None if args.victim == "acl" else args.victim

@@ -5,7 +5,7 @@ import re
 import struct
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,23 +85,36 @@ def ports(pids: Collection[int]) -> set[int]:
     return found
 
 
+def most(held: Sequence[Held]) -> Held:
+    """Return the most of several."""
+    return Held(
+        sum(one.looks for one in held),
+        frozenset().union(*(one.npus for one in held)),
+        max(one.hbm_mb for one in held),
+        max(one.streams for one in held),
+        max(one.ports for one in held),
+        frozenset().union(*(one.fixed_ports for one in held)),
+    )
+
+
 def while_probing(ours: Beside, node: Path, others: Collection[int]) -> Held:
     """Watch what a daemon's probes have; `others` are the processes that are the victims'."""
-    most = Held(0, frozenset(), 0, 0, 0, frozenset())
+    found = Held(0, frozenset(), 0, 0, 0, frozenset())
     with ours.probing():
         end = time.monotonic() + PROBING
         while time.monotonic() < end:
             seen = [use for use in uses(node) if use.pid not in others]
             listening = ports({use.pid for use in seen})
-            most = Held(
-                most.looks + bool(seen),
-                most.npus | {use.npu for use in seen},
-                max([most.hbm_mb, *(use.hbm / (1 << 20) for use in seen)]),
-                max([most.streams, *(use.streams for use in seen)]),
-                max(most.ports, len(listening)),
-                most.fixed_ports | (listening & FIXED),
+            now = Held(
+                int(bool(seen)),
+                frozenset(use.npu for use in seen),
+                max((use.hbm / (1 << 20) for use in seen), default=0),
+                max((use.streams for use in seen), default=0),
+                len(listening),
+                frozenset(listening & FIXED),
             )
-    return most
+            found = most([found, now])
+    return found
 
 
 def cpu_of_all(pid: int) -> float:
