@@ -8,6 +8,7 @@ victims anew, and counts as one: what a process has from its place in memory doe
 import argparse
 import os
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -96,8 +97,9 @@ def measure(environment: str | None, turns: int, quads: int, size: Size, seed: i
         os.environ["CAPTURE_CANARY_EMULATE_NODE"] = str(folder / "node")
         ours = Beside(folder, EMULATED)
         all_turns.callback(ours.end)
-        for _ in range(turns):
+        for number in range(turns):
             with ExitStack() as undo:
+                print(f"turn {number + 1}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
                 turn = Turn(undo, environment, ours, folder, size)
                 found.next_turn()
                 names = [name for name, one in turn.conditions.items() for _ in range(one.often)]
