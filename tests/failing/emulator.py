@@ -63,8 +63,8 @@ class Builds:
         command = compile_c(self.folder / client, f"{client}.c", *options)
         given: Mapping[str, str] = {
             "CAPTURE_CANARY_EMULATE": settings,
-            "HCCL_CONNECT_TIMEOUT": "1",
-            "HCCL_EXEC_TIMEOUT": "2",
+            "HCCL_CONNECT_TIMEOUT": "3",
+            "HCCL_EXEC_TIMEOUT": "20",
             **environ,
         }
         return Bench(self.layer, [command], LIBRARIES, given)

@@ -84,7 +84,7 @@ class Bench:
     """Before the layer: what is under test itself."""
     node: Path | None = None
     """The emulated node, where it is not the run's own."""
-    deadline: float = 30
+    deadline: float = 60
 
     def run(self, folder: Path, failure: Failure | None = None) -> Ended:
         """Run the client in a folder of its own, where one call fails, or none does."""

@@ -158,4 +158,4 @@ def test_the_clients_notice_a_broken_promise(tmp_path):
         [program], env=environ, check=False, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 3
-    assert "broken promise: later: 1 threads" in done.stderr
+    assert "broken promise: later: 1 threads (1 before)" in done.stderr

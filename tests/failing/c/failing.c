@@ -63,9 +63,9 @@ static struct {
     if (!next) next = (__typeof__(next))dlsym(RTLD_NEXT, #NAME)
 #endif
 
-static long direct(long number, long a, long b, long c) {
+static long direct(long number, long a, long b, long c, long d) {
     NEXT(syscall);
-    return next(number, a, b, c);
+    return next(number, a, b, c, d);
 }
 
 static void tell(const char *function, const site *from) {
@@ -73,7 +73,7 @@ static void tell(const char *function, const site *from) {
     int length = snprintf(line, sizeof line, "%s %s+%lx %ld\n", function, from->library, (unsigned long)from->offset,
                           from->calls);
     int before = errno;
-    direct(SYS_write, failing.report, (long)line, length);
+    direct(SYS_write, failing.report, (long)line, length, 0);
     errno = before;
 }
 
@@ -300,10 +300,10 @@ __attribute__((constructor)) static void load(void) {
     const char *error = getenv("FAILING_ERRNO");
     failing.libraries = getenv("FAILING_LIBRARIES");
     if (!failing.libraries || !report) return;
-    int file = (int)direct(SYS_open, (long)report, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int file = (int)direct(SYS_openat, AT_FDCWD, (long)report, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     NEXT(fcntl);
     failing.report = next(file, F_DUPFD_CLOEXEC, REPORT_FROM);
-    direct(SYS_close, file, 0, 0);
+    direct(SYS_close, file, 0, 0, 0);
     if (failing.report < 0) abort();
     if (at && sscanf(at, "%63[^+]+%lx:%ld", failing.library, (unsigned long *)&failing.offset, &failing.number) != 3)
         abort();
