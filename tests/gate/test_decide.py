@@ -269,6 +269,17 @@ def test_unmanaged_takes_no_chip_whose_node_is_not_here() -> None:
     assert decide(Rules(unmanaged=True), snapshot).devices == (2, 3)
 
 
+def test_only_named_chips_are_taken():
+    assert decide(Rules(only=(2, 3)), FREE).devices == (2, 3)
+    assert decide(Rules(only=(2, 3), unmanaged=True), replace(FREE, place="host")).devices == (2, 3)
+    assert decide(Rules(only=(2, 3)), replace(FREE, emulated=True)).devices == (2, 3)
+    decision = decide(Rules(only=(2, 9)), FREE)
+    assert (decision.allowed, decision.reason) == (False, "not_ours")
+    assert "named by probe.devices" in decision.sentence
+    taken = with_chips(*(chip(n) for n in range(4)), processes=(busy(2),))
+    assert decide(Rules(only=(2, 3)), taken).reason == "busy"
+
+
 def test_only_chips_that_are_ours_are_taken() -> None:
     decision = decide(Rules(), facts(nodes=frozenset({1, 2, 3})))
     assert decision.devices == (2, 3)

@@ -67,7 +67,7 @@ class _Funnel:
             ("lock", "locked", self._lock),
             ("budget", "budget", self._budget),
             ("npus", "npus_unknown", self._enumerated),
-            ("ours", "not_ours", self._ours),
+            ("ours", "not_ours", self._wanted),
             ("health", "unhealthy", self._healthy),
             ("driver", "driver_mismatch", self._driver),
             ("processes", "busy", self._alone),
@@ -97,6 +97,13 @@ class _Funnel:
         count = len(self.all)
         note = f", {self._facts.exporter_error}" if self._facts.exporter_error else ""
         return count > 0, f"{count} chips by {self._facts.npus.source}{note}"
+
+    def _wanted(self) -> Answer:
+        ok, text = self._ours()
+        only = self._rules.only
+        if not ok or not only:
+            return ok, text
+        return self._keep(lambda chip: chip.phy_id in only, f"named by probe.devices, {text}")
 
     def _ours(self) -> Answer:
         facts = self._facts

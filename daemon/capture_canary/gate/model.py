@@ -35,6 +35,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     devices: int = 2
     """Chips that a probe takes; one rank alone never shows the growth."""
+    only: tuple[int, ...] = ()
+    """Numbers of the chips that it may take; none: any of ours."""
     unmanaged: bool = False
     """Bare metal: nobody hands out NPUs here, so all of them are ours to take when free."""
     assume_exclusive: bool = False

@@ -24,6 +24,7 @@ def gate_rules(config: Config) -> Rules:
     gate, probe = config.gate, config.probe
     return Rules(
         devices=probe.ranks,
+        only=probe.devices,
         unmanaged=config.unmanaged,
         assume_exclusive=gate.assume_exclusive,
         any_driver=gate.any_driver,
