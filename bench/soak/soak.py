@@ -207,7 +207,7 @@ class Soak:
         """Look at what is held, the daemon at rest; and at its pages, as people do."""
         for path in ("/", "/explain", "/api/v1/status", "/api/v1/probes?limit=50"):
             self.node.get(path)
-        self.step(120)
+        self.step(3700)  # upkeep, which tries the disk again
         self.step(0.5)
         if self.node.metrics()["history_in_memory"]:
             self.broken.append("the history stays in memory")

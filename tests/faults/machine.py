@@ -1,6 +1,7 @@
 """Faults of the machine itself: full and read-only disks, frozen processes, memory limits. They need root."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -63,6 +64,31 @@ def read_only(folder: Path, *, on: bool) -> None:
     """Remount a file system."""
     options = f"remount,{'ro' if on else 'rw'}"
     subprocess.run([MOUNT, "-o", options, folder], check=True)
+
+
+def slow_disk(folder: Path, work: Path, *, milliseconds: int) -> dict[str, str]:
+    """Return the environment of a process for which the disk of a folder is slow; `stalled` makes it stand still."""
+    library = work / "slow_disk.so"
+    source = Path(__file__).with_name("slow_disk.c")
+    compiler = shutil.which("cc") or lacking("needs a C compiler")
+    command = [compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(command, check=True)
+    return {
+        "LD_PRELOAD": str(library),
+        "SLOW_DISK": str(folder),
+        "SLOW_DISK_MS": str(milliseconds),
+    }
+
+
+@contextmanager
+def stalled(folder: Path) -> Iterator[Path]:
+    """Have no write or sync to a slow disk end meanwhile; the file is there once one waits."""
+    stop = folder.with_name(f"{folder.name}.stalled")
+    stop.touch()
+    try:
+        yield folder.with_name(f"{folder.name}.waiting")
+    finally:
+        stop.unlink()
 
 
 def can_freeze() -> bool:

@@ -15,7 +15,8 @@ from capture_canary.stack.npu_smi import NpuSmi, command
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 PATIENCE = 30.0
-OURS = re.compile("canary|hccl|hcom|ascend", re.IGNORECASE)
+OURS = re.compile("canary(?!-fuzz)|hccl|hcom|ascend", re.IGNORECASE)
+"""Shared memory of ours, but for that of fuzzers, which may run beside."""
 
 
 def injects(*faults: str) -> Callable[[Test], Test]:

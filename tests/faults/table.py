@@ -90,8 +90,12 @@ GATE = (
     Fault("`npu-smi` hangs", "a script that sleeps", "no probe, `npus_unknown`; the script is ended"),
     Fault("`npu-smi` prints garbage", "random bytes", "no probe, `npus_unknown`"),
     Fault("`npu-smi` prints without end", "`yes`", "no probe, `npus_unknown`"),
+    Fault("another container holds the NPUs", "`npu-smi` says so, with -8020", "no probe, `npus_unknown`"),
     Fault("the NPUs are unhealthy", "`Alarm` in `npu-smi`'s table", "no probe, `unhealthy`"),
     Fault("others hold all NPUs", "a process that opened them", "no probe, `busy`; the next one runs once they are free"),
+    Fault("HBM is taken between gate and probe", "a process that has all of it, and an `npu-smi` that shows what was", "unknown, 207001 in the reason; the next one knows"),
+    Fault("streams are taken between gate and probe", "the same of all streams", "unknown, 207008 in the reason; the next one knows"),
+    Fault("an NPU vanishes between gate and probe", "an `npu-smi` that shows four, a CANN that has two", "unknown, how many CANN sees in the reason, counted as `start`; the next one knows"),
     Fault("another daemon probes on this node", "the lock is held", "no probe, `locked`; the next one runs"),
     Fault("CANN is not for this driver, by the vendor's table", "CANN 9.1.0 with driver 25.0.7", "no probe, `driver_mismatch`"),
     Fault("HBM is not given back after a probe", "`npu-smi` shows 6,000 MB more from then on", "the verdict is kept, probing is latched off and counted as `latched`"),
@@ -104,13 +108,16 @@ GATE = (
     Fault("a server starts HCCL in the middle of a probe", "a second job on other NPUs of the node, the probe hanging", "the server succeeds"),
     Fault("the clock jumps ahead by a year", "injected clock", "one probe at most, and the next within an interval"),
     Fault("the clock jumps back by a year", "injected clock", "no probe early, and the next within an interval"),
+    Fault("the wall clock is set while a probe runs", "injected clock, by a year either way", "the verdict comes, the probe's length and the budget are right"),
 )  # fmt: skip
 
 PHASES = {
     "open": "hang:aclrtSetDevice:1@0",
     "HCCL's initialisation": "hang:HcclCommInitRootInfoConfig:1@0",
+    "the positive control": "hang:HcclAllGather:1@0",
     "a capture": "hang:aclmdlRICaptureEnd:2@0",
     "destroy": "hang:aclmdlRIDestroy:1@0",
+    "the end of its communicator": "hang:HcclCommDestroy:1@0",
 }
 SIGNALS = {
     "SIGTERM": "it ends with 0, nothing left; the next daemon comes to its verdict",
@@ -124,6 +131,7 @@ DAEMON = (
         for signals, outcome in SIGNALS.items()
     ),
     Fault("two daemons with one state folder", "a second one started", "the second ends with 1 and says why; the first goes on"),
+    Fault("two daemons with one lock", "a second one, with a state folder of its own, while the first probes", "the second skips, `locked`; the first gone, it comes to its verdict"),
     Fault("its port is taken", "a listener", "it ends with 1 and says why"),
     Fault("the memory limit of the container is reached", "a memory cgroup that has room for the daemon alone", "the kernel ends the probe, not the daemon: unknown; with room the next one comes to its verdict"),
     Fault("the daemon has no descriptor left", "RLIMIT_NOFILE lowered while it runs", "it lives; raised again, the next probe comes to its verdict"),
@@ -132,6 +140,8 @@ DAEMON = (
     Fault("Prometheus reads slowly", "200 requests, and one byte read in a while", "other scrapes are served, the probe comes to its verdict"),
     Fault("the disk is full", "a full tmpfs for the state folder", "the verdict comes, the history is in memory, `history_in_memory` is 1; with room it is written"),
     Fault("the disk is read-only", "remounted", "the same"),
+    Fault("the disk is slow", "each write and sync to the state folder takes 100 ms more, by a preloaded library", "the verdict comes and is remembered on disk"),
+    Fault("the disk stands still", "the same, without end, as a probe is asked for", "metrics are served, no NPU is held; when it goes on the verdict comes and is remembered"),
 )  # fmt: skip
 
 HISTORY = (

@@ -116,6 +116,21 @@ def test_two_daemons(start: Callable[..., Running]):
         assert first.end() == 0
 
 
+@injects("two daemons with one lock")
+def test_two_daemons_with_one_lock(start: Callable[..., Running], tmp_path: Path):
+    with nothing_left(GROWING):
+        first = start("probe.deadline=60s", fault=PHASES["a capture"])
+        until(lambda: stuck(first))
+        folder = tmp_path / "second"
+        folder.mkdir()
+        second = Running(folder, f"lock_file={tmp_path}/lock", emulate=GROWING)
+        until(lambda: second.metric(r'probe_skips_total\{reason="locked"\}') == 1)
+        assert second.metric("probe_runs_total") == 0
+        assert first.end() == 0
+        knows(second)
+        assert second.end() == 0
+
+
 @injects("its port is taken")
 def test_port_taken(start: Callable[..., Running]):
     with nothing_left(GROWING), socket.socket() as other:
@@ -244,4 +259,39 @@ def test_disk(fault: str, start: Callable[..., Running], tmp_path: Path):
         assert daemon.end() == 0
         store = Store(state)
         assert [probe.verdict for probe in store.probes()][:1] == ["degraded"]
+        store.close()
+
+
+@injects("the disk is slow")
+def test_slow_disk(start: Callable[..., Running], tmp_path: Path):
+    state = tmp_path / "state"
+    environ = machine.slow_disk(state, tmp_path, milliseconds=100)
+    with nothing_left(GROWING):
+        daemon = start(environ=environ)
+        knows(daemon)
+        assert daemon.metric("history_in_memory") == 0
+        assert daemon.end() == 0
+        store = Store(state)
+        assert [probe.verdict for probe in store.probes()] == ["degraded"]
+        store.close()
+
+
+@injects("the disk stands still")
+def test_disk_that_stands_still(start: Callable[..., Running], tmp_path: Path):
+    state = tmp_path / "state"
+    environ = machine.slow_disk(state, tmp_path, milliseconds=0)
+    with nothing_left(GROWING):
+        daemon = start(environ=environ)
+        knows(daemon)
+        with machine.stalled(state) as waiting:
+            daemon.process.send_signal(signal.SIGUSR1)
+            until(waiting.exists)
+            assert daemon.verdict("degraded")
+            assert all(daemon.metric("probe_runs_total") == 1 for _ in range(20))
+            assert not daemon.ranks()  # no NPU is held for the disk's sake
+        until(lambda: daemon.metric("probe_runs_total") == 2)
+        assert daemon.verdict("degraded")
+        assert daemon.end() == 0
+        store = Store(state)
+        assert [probe.verdict for probe in store.probes()] == ["degraded"] * 2
         store.close()

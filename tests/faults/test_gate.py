@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from capture_canary.gate.decide import decide
 from capture_canary.gate.model import Rules
 from capture_canary.lock import acquire
+from capture_canary.model import Report
 from capture_canary.probe.base import base_environment
 from capture_canary.probe.measure import Probe, ProbeSettings
 from capture_canary.schedule import Schedule
@@ -26,12 +28,13 @@ from tests.service.parts import Parts
 from tests.test_schedule import HOUR, SIX_HOURS, START, Clock, Memory
 
 YEAR = 365 * 24 * HOUR
+NODE = "CAPTURE_CANARY_EMULATE_NODE"
 
 
-def parts_with(folder: Path, script: str, **settings: str) -> Parts:
+def parts_with(folder: Path, script: str, emulate: str = GROWING, **settings: str) -> Parts:
     """A prober whose npu-smi is a script; `$SMI` is the real one."""
-    parts = Parts(folder, GROWING, **settings)
-    environ = base_environment(os.environ, GROWING)
+    parts = Parts(folder, emulate, **settings)
+    environ = base_environment(os.environ, emulate)
     path = folder / "npu-smi"
     path.write_text(f"#!/bin/sh\nSMI={command(environ)}\n{script}\n")
     path.chmod(0o755)
@@ -43,6 +46,10 @@ BAD = {
     "`npu-smi` hangs": ("sleep 60", "npus_unknown"),
     "`npu-smi` prints garbage": ("head -c 100000 /dev/urandom", "npus_unknown"),
     "`npu-smi` prints without end": ("yes", "npus_unknown"),
+    "another container holds the NPUs": (
+        "echo 'because the device is used. ret is -8020'; exit 1",
+        "npus_unknown",
+    ),
     "the NPUs are unhealthy": ("$SMI info | sed 's/| OK   /| Alarm/'", "unhealthy"),
 }
 
@@ -64,17 +71,16 @@ def test_npu_smi_that_cannot_be_trusted(script: str, reason: str, tmp_path: Path
 
 
 @contextmanager
-def holding(devices: range) -> Iterator[None]:
-    """Another process that has NPUs open."""
-    code = (
+def holding(devices: range, more: str = "") -> Iterator[None]:
+    """Another process that has NPUs open, and does more on each."""
+    begin = (
         "import os, sys, pathlib\n"
-        "from capture_canary.probe.cann import Cann\n"
+        "from capture_canary.probe.cann import Cann, CannError\n"
         "cann = Cann(pathlib.Path(os.environ['ASCEND_HOME_PATH']))\n"
         "cann._call(cann._acl, 'aclInit', None)\n"
-        f"[cann._call(cann._acl, 'aclrtSetDevice', n) for n in {[*devices]}]\n"
-        "print('ready', flush=True)\n"
-        "sys.stdin.read()\n"
     )
+    each = "".join(f"cann._call(cann._acl, 'aclrtSetDevice', {n})\n{more}" for n in devices)
+    code = f"{begin}{each}print('ready', flush=True)\nsys.stdin.read()\n"
     holder = subprocess.Popen(
         [sys.executable, "-c", code],
         env=base_environment(os.environ, GROWING),
@@ -85,6 +91,91 @@ def holding(devices: range) -> Iterator[None]:
         assert holder.stdout
         assert holder.stdout.readline() == b"ready\n"
         yield
+
+
+def shown(emulate: str, folder: Path) -> str:
+    """A script that shows a node as it is now, whatever becomes of it."""
+    environ = base_environment({**os.environ, NODE: str(folder / "shown")}, emulate)
+    table = subprocess.run(
+        [command(environ), "info"], env=environ, capture_output=True, check=True
+    ).stdout
+    (folder / "table").write_bytes(table)
+    return f"cat {folder}/table"
+
+
+ALL_HBM = """
+size = 1 << 40
+while size > 1024:
+    try:
+        cann.malloc(size)
+    except CannError:
+        size //= 2
+"""
+ALL_STREAMS = """
+try:
+    while True:
+        cann.create_stream()
+except CannError:
+    pass
+"""
+TAKEN = {
+    "HBM is taken between gate and probe": (ALL_HBM, "207001"),
+    "streams are taken between gate and probe": (ALL_STREAMS, "207008"),
+}
+
+
+@injects(*TAKEN)
+@pytest.mark.parametrize(("code", "reason"), TAKEN.values(), ids=TAKEN.keys())
+def test_taken_between_gate_and_probe(code: str, reason: str, tmp_path: Path):
+    with nothing_left(GROWING):
+        parts = parts_with(tmp_path, shown(GROWING, tmp_path))
+        with holding(range(4), code):
+            state = parts.attempt()
+        report = state.reports["probe"]
+        assert report.verdict == "unknown"
+        assert reason in report.reason
+        assert parts.latch.why() is None
+        assert parts.attempt().reports["probe"].verdict == "degraded"
+        parts.store.close()
+
+
+@injects("an NPU vanishes between gate and probe")
+def test_npu_that_vanishes(tmp_path: Path):
+    smaller = GROWING.replace("npus=4", "npus=2")
+    script = shown(GROWING, tmp_path)
+    with nothing_left(smaller):
+        parts = parts_with(tmp_path, script, smaller, probe__devices="2,3")
+        state = parts.attempt()
+        report = state.reports["probe"]
+        assert report.verdict == "unknown"
+        assert "CANN sees 2 NPU(s) here" in report.reason
+        assert state.totals.failures == {"start": 1}
+        assert parts.latch.why() is None
+        parts.store.close()
+        again = Parts(tmp_path, smaller)
+        assert again.attempt().reports["probe"].verdict == "degraded"
+        again.store.close()
+
+
+@injects("the wall clock is set while a probe runs")
+@pytest.mark.parametrize("by", [YEAR, -YEAR])
+def test_clock_set_while_a_probe_runs(by: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    real, measured, set_by = time.time, Probe.run, [0.0]
+
+    def run(probe: Probe) -> Report:
+        set_by[0] = by
+        return measured(probe)
+
+    with nothing_left(GROWING):
+        parts = Parts(tmp_path, GROWING)
+        monkeypatch.setattr(time, "time", lambda: real() + set_by[0])
+        monkeypatch.setattr(Probe, "run", run)
+        assert parts.attempt().reports["probe"].verdict == "degraded"
+        (row,) = parts.store.probes()
+        assert 0 < row.took < 60
+        monkeypatch.setattr(Probe, "run", measured)
+        assert parts.attempt().totals.skips == {}, "no budget is used up by a clock"
+        parts.store.close()
 
 
 @injects("others hold all NPUs")

@@ -11,9 +11,7 @@ from tests.service.parts import Parts
 
 from capture_canary.gate.release import Released
 from capture_canary.lock import acquire
-from capture_canary.model import Report
 from capture_canary.probe.cancel import Cancel
-from capture_canary.probe.measure import Probe
 from capture_canary.service import prober
 
 
@@ -66,27 +64,6 @@ def test_what_was_found_is_kept_before_anything_is_waited_for(
 
 
 YEAR = 365 * 86_400.0
-
-
-@pytest.mark.parametrize("by", [YEAR, -YEAR])
-def test_a_clock_that_is_set_while_a_probe_runs_does_not_use_up_the_budget(
-    parts: Parts, by: float, monkeypatch: pytest.MonkeyPatch
-):
-    real, set_by = time.time, [0.0]
-
-    def run(probe: Probe) -> Report:
-        set_by[0] = by
-        return measured(probe)
-
-    measured = Probe.run
-    monkeypatch.setattr(Probe, "run", run)
-    monkeypatch.setattr(time, "time", lambda: real() + set_by[0])
-
-    parts.attempt()
-    (row,) = parts.store.probes()
-    assert 0 < row.took < 60
-    monkeypatch.setattr(Probe, "run", measured)
-    assert parts.attempt().totals.skips == {}
 
 
 def test_a_clock_that_was_set_back_does_not_use_up_the_budget(
