@@ -18,8 +18,8 @@ def get(url: str, *, deadline: float, limit: int, accept: str) -> bytes:
 
     Raises:
         OSError: it can't be had, or not in time.
-        http.client.HTTPException: what answers is no HTTP server.
-        ValueError: the address, the status, the size, or a page that broke off.
+        ValueError: the address, the status, the size, a page that broke off, or what answers is no HTTP server; it
+            repeats nothing of an answer, which may be another service's.
     """
     parts = urllib.parse.urlsplit(url)
     kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
@@ -33,11 +33,13 @@ def get(url: str, *, deadline: float, limit: int, accept: str) -> bytes:
     try:
         target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
         connection.request("GET", target, headers={"Accept": accept})
-        response = connection.getresponse()
-        if response.status != http.client.OK:
-            raise ValueError(f"HTTP status {response.status}")
-        body: bytes = response.read(limit + 1)
-        missing = response.length
+        with connection.getresponse() as response:
+            if response.status != http.client.OK:
+                raise ValueError(f"HTTP status {response.status}")
+            body: bytes = response.read(limit + 1)
+            missing = response.length
+    except http.client.HTTPException as error:  # most of them quote what they got
+        raise ValueError(f"no answer in HTTP ({type(error).__name__})") from None
     finally:
         watchdog.cancel()
         connection.close()

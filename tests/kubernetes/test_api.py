@@ -1,7 +1,9 @@
 """The client against servers that refuse, fail, are slow or talk nonsense: each is one of our errors, in time."""
 
 import json
+import os
 import threading
+import traceback
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +27,9 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = 0
+        self.goes_to: str | None = None
+        """Where its answers send the client."""
         self.released = threading.Event()
 
 
@@ -36,7 +41,10 @@ class Handler(BaseHTTPRequestHandler):
             server.released.wait(60)
             return
         code, kind, body = server.answer
+        server.asked += 1
         self.send_response(code)
+        if server.goes_to:
+            self.send_header("Location", server.goes_to)
         if kind:
             self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -112,3 +120,59 @@ def test_outside_of_a_cluster_that_is_said(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(ApiError, match="no way to the Kubernetes API"):
         Api()
+
+
+SECRET = "s3cr3t-t0ken"  # noqa: S105  # planted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"users: [{{name: u, user: {{token: {SECRET}",
+        f"token: a: {SECRET}",
+        f"- {SECRET}",
+        f"clusters: {SECRET}",
+        f"users: {{{SECRET}: 1}}",
+        f"\x00{SECRET}",
+        f"&a [*{SECRET}]",
+        SECRET,
+    ],
+)
+def test_a_broken_kubeconfig_is_an_error_that_quotes_nothing_of_it(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with pytest.raises(ApiError) as raised:
+        Api()
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("token", [f"{SECRET}\nx", f"{SECRET}\r\nX: y", f"{SECRET}\0"])
+def test_a_token_that_fits_no_header_is_not_repeated(server: Server, token: str):
+    path = Path(os.environ["KUBECONFIG"])
+    config = json.loads(path.read_text())
+    config["users"][0]["user"]["token"] = token
+    path.write_text(json.dumps(config))
+    server.answer = (200, JSON, "{}")
+    with pytest.raises(ApiError) as raised:
+        Api().conditions("n")
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
+
+
+def test_the_token_goes_nowhere_else(server: Server):
+    other = Server()
+    other.answer = (200, JSON, "{}")
+    thread = threading.Thread(target=other.serve_forever)
+    thread.start()
+    server.goes_to = f"http://127.0.0.1:{other.server_port}/"
+    try:
+        for code in (301, 302, 303, 307, 308):
+            server.answer = (code, JSON, "{}")
+            with pytest.raises(ApiError, match=str(code)):
+                Api().conditions("n")
+        assert other.asked == 0
+    finally:
+        other.shutdown()
+        other.server_close()
+        thread.join()

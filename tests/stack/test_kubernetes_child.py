@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -93,6 +94,12 @@ def account(tmp_path):
     class Api(BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
+            if "elsewhere" in self.path:
+                self.send_response(302)
+                port = self.path.partition("elsewhere-")[2].partition("&")[0]
+                self.send_header("Location", f"http://127.0.0.1:{port}/")
+                self.end_headers()
+                return
             good = self.headers["Authorization"] == "Bearer the-token"
             self.send_response(200 if good else 403)
             self.end_headers()
@@ -165,3 +172,24 @@ def test_pod_and_mode_come_into_the_servers(tmp_path, monkeypatch):
     assert server.pod
     assert (server.pod.name, server.pod.source) == ("qwen-0", "Kubernetes API")
     assert (server.mode.in_force, server.mode.source) == ("AIV", "pod")
+
+
+def test_the_token_goes_nowhere_else(account):
+    """A redirect, to plain HTTP even, is an error: the token is for the API server alone."""
+    folder, environ, asked = account
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0.0)
+        node = f"elsewhere-{other.getsockname()[1]}"
+        found = kubernetes_child._answer(node, environ, folder)  # noqa: SLF001  # the same
+        with pytest.raises(BlockingIOError):
+            other.accept()
+    assert (len(asked), found.error) == (1, "the Kubernetes API: 302 (needs `list` on pods)")
+
+
+@pytest.mark.parametrize("token", ["s3cr3t\nx", "s3cr3t\r\nX: y", "s3cr3t\0", "s3cr3té"])
+def test_a_token_that_fits_no_header_is_not_repeated(account, token):
+    folder, environ, _ = account
+    (folder / "token").write_bytes(token.encode())
+    found = kubernetes_child._answer("n1", environ, folder)  # noqa: SLF001  # the same
+    assert found.error is not None
+    assert "s3cr3t" not in found.error

@@ -180,7 +180,7 @@ def test_a_page_that_drips_is_ended() -> None:
 
 
 def test_a_page_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capture_canary.stack.npu_exporter._LIMIT", 1000)
+    monkeypatch.setattr("capture_canary.stack.npu_exporter.MAX_PAGE", 1000)
     with serving(page("x" * 2000)) as url, pytest.raises(NpusUnknownError, match="over 1000 bytes"):
         NpuExporter(url).read()
 

@@ -1,7 +1,6 @@
 """The past of a node by what Prometheus knows of it: believed no more than any other page of the network."""
 
 import argparse
-import http.client
 import json
 import re
 import urllib.parse
@@ -18,7 +17,8 @@ from capture_canary.store import Change, Probe, Skip, Stacks, rows
 
 DEADLINE = 20.0
 """Seconds for one query."""
-_LIMIT = 4 << 20
+MAX_ANSWER = 4 << 20
+"""Bytes of one answer."""
 _POINTS = 500
 """Looks back at which the begin of a verdict is searched for."""
 _DAY = 86_400.0
@@ -112,9 +112,9 @@ def _either(text: str, node: str) -> str:
 def _ask(url: str, query: str) -> list[Series]:
     target = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
     try:
-        page = fetch.get(target, deadline=DEADLINE, limit=_LIMIT, accept="application/json")
+        page = fetch.get(target, deadline=DEADLINE, limit=MAX_ANSWER, accept="application/json")
         return msgspec.json.decode(page, type=_Answer).data.result
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise UnreadableError(f"Prometheus at {url}: {error}") from error
 
 
