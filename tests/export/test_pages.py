@@ -44,14 +44,12 @@ class Page(HTMLParser):
             self.text += data
 
 
-def hostile(report: Report) -> Report:
+def hostile(report: Report, text: str = HOSTILE) -> Report:
     """The same with every text that comes from elsewhere replaced."""
-    stack = {name: Fact(value=HOSTILE, source=HOSTILE) for name in report.stack}
-    series = [
-        msgspec.structs.replace(one, mode=HOSTILE, collective=HOSTILE) for one in report.series
-    ]
+    stack = {name: Fact(value=text, source=text) for name in report.stack}
+    series = [msgspec.structs.replace(one, mode=text, collective=text) for one in report.series]
     return msgspec.structs.replace(
-        report, reason=HOSTILE, mode=HOSTILE, mode_source=HOSTILE, stack=stack, series=series
+        report, reason=text, mode=text, mode_source=text, stack=stack, series=series
     )
 
 

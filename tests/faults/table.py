@@ -134,7 +134,7 @@ DAEMON = (
     Fault("two daemons with one lock", "a second one, with a state folder of its own, while the first probes", "the second skips, `locked`; the first gone, it comes to its verdict"),
     Fault("its port is taken", "a listener", "it ends with 1 and says why"),
     Fault("the memory limit of the container is reached", "a memory cgroup that has room for the daemon alone", "the kernel ends the probe, not the daemon: unknown; with room the next one comes to its verdict"),
-    Fault("the daemon has no descriptor left", "RLIMIT_NOFILE lowered while it runs", "it lives; raised again, the next probe comes to its verdict"),
+    Fault("the daemon has no descriptor left", "RLIMIT_NOFILE lowered while it runs, to none and up to three spare ones", "it lives; each probe is skipped, or unknown, says `Too many open files` and is counted; raised again, the next one comes to its verdict, and the history has it"),
     Fault("the configuration is replaced by garbage", "random bytes in the file", "the settings stay in force, `config_last_reload_successful` is 0 until it is mended"),
     Fault("1,000 idle connections", "opened beside a probe", "metrics are served, the probe comes to its verdict"),
     Fault("Prometheus reads slowly", "200 requests, and one byte read in a while", "other scrapes are served, the probe comes to its verdict"),

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -156,31 +157,59 @@ def test_memory_limit(start: Callable[..., Running]):
         assert daemon.end() == 0
 
 
+def spare_descriptors(pid: int, spare: int) -> None:
+    """Let a process open so many files more, and no further one."""
+    used = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    for _ in range(
+        20
+    ):  # what is opened for a moment only, as by a look at other processes, is none of them
+        time.sleep(0.05)
+        used &= {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    free = (number for number in count() if number not in used)
+    hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (next(islice(free, spare, None)), hard))
+
+
+def said_of_a_probe(daemon: Running) -> dict[str, object]:
+    """Have it probe; return the event that says what came of it."""
+    seen = len(daemon.events())
+    daemon.process.send_signal(signal.SIGUSR1)
+    kinds = {"probe_ended", "probe_skipped", "probe_failed"}
+    return until(lambda: [one for one in daemon.events()[seen:] if one["event"] in kinds])[0]
+
+
+def counted(daemon: Running) -> float:
+    """Probes that came to no verdict, and those that were not made."""
+    names = [
+        *(rf'probe_failures_total\{{reason="{reason}"\}}' for reason in ("start", "other")),
+        *(rf'probe_skips_total\{{reason="{reason}"\}}' for reason in ("locked", "npus_unknown")),
+    ]
+    return sum(daemon.metric(name) or 0 for name in names)
+
+
 @injects("the daemon has no descriptor left")
-def test_no_descriptors(start: Callable[..., Running]):
+def test_no_descriptors(start: Callable[..., Running], tmp_path: Path):
     with nothing_left(GROWING):
         daemon = start()
         knows(daemon)
-        pid = daemon.process.pid
-        used = max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()) + 1
-        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, before[1]))
-        seen = len(daemon.events())
-        daemon.process.send_signal(signal.SIGUSR1)
-        until(
-            lambda: any(
-                one["event"] in {"probe_failed", "probe_ended", "probe_skipped"}
-                for one in daemon.events()[seen:]
-            )
-        )
-        assert daemon.process.poll() is None
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
-        until(lambda: daemon.metric("probe_runs_total") is not None)
-        runs = daemon.metric("probe_runs_total") or 0
-        daemon.process.send_signal(signal.SIGUSR1)
-        until(lambda: (daemon.metric("probe_runs_total") or 0) > runs)
-        until(lambda: daemon.verdict("degraded"))
+        before = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+        counts = counted(daemon)
+        for spare in range(4):  # the lock, npu-smi, the start of a child: each finds none left
+            spare_descriptors(daemon.process.pid, spare)
+            said = said_of_a_probe(daemon)
+            assert said.get("verdict") in {None, "unknown"}, said
+            why = [said.get(name) for name in ("why", "reason", "exception")]
+            assert "Too many open files" in str(why), said
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, before)
+        until(lambda: counted(daemon) == counts + 4)
+        daemon.probe_again()
+        assert daemon.verdict("degraded")
+        until(lambda: daemon.metric("history_in_memory") == 0)
         assert daemon.end() == 0
+        store = Store(tmp_path / "state")
+        assert [probe.verdict for probe in store.probes()][:1] == ["degraded"]
+        assert {change.verdict for change in store.present()} == {"degraded"}
+        store.close()
 
 
 @injects("the configuration is replaced by garbage")

@@ -34,6 +34,8 @@ from capture_canary.stack.proc import ProcessFolder
 from capture_canary.store import Probe, files, queries
 
 MAX_PROBES = 20
+MAX_LOG = 8 << 20
+"""Bytes of the end of our own log."""
 PATIENCE = 5.0
 """Seconds that reading one process's plogs may hang."""
 HOMES = ["/root", "/home/HwHiAiUser"]
@@ -143,7 +145,10 @@ def _files(archive: Archive, log: Path | None) -> None:
         archive.missing["our.log"] = "name the daemon's log with --log (journalctl, kubectl logs)"
         return
     try:
-        archive.add("our.log", log.read_bytes()[-(8 << 20) :].decode("utf-8", "replace"))
+        with log.open("rb") as file:
+            if file.seekable():
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_LOG))
+            archive.add("our.log", file.read(MAX_LOG).decode("utf-8", "replace"))
     except OSError as error:
         archive.missing["our.log"] = f"{log}: {error.strerror}"
 

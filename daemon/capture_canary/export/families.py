@@ -51,5 +51,5 @@ def add(
 
 
 def label(text: str) -> str:
-    """Cut the value of a label to its bound."""
-    return text[:MAX_LABEL]
+    """Cut the value of a label to its bound; whoever reads a page line by line sees no more lines than are ours."""
+    return "".join(c if c.isprintable() else "?" for c in text[:MAX_LABEL])

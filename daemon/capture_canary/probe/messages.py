@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from capture_canary.model import ArmName, Capture, GraphsFate
+from capture_canary.stack.npus import printable
 
 MAX_NOTE = 1000
 MAX_LINE = 4096
@@ -127,7 +128,23 @@ def decode_record(line: bytes) -> Record:
     Raises:
         msgspec.MsgspecError: the line is not one.
     """
-    return _records.decode(line)
+    return _seen(_records.decode(line))
+
+
+def _seen(record: Record) -> Record:
+    """The record with every text of CANN's or a library's on one line, and without what could steer a terminal."""
+    match record:
+        case Started():
+            versions = {printable(name): printable(text) for name, text in record.versions.items()}
+            return msgspec.structs.replace(record, soc=printable(record.soc), versions=versions)
+        case Failed():
+            step, reason = printable(record.step), printable(record.reason, MAX_NOTE)
+            return msgspec.structs.replace(record, step=step, reason=reason)
+        case Noted():
+            return Noted(text=printable(record.text, MAX_NOTE))
+        case Captured(mode=str(mode)) if not mode.isprintable():
+            return msgspec.structs.replace(record, mode=printable(mode))
+    return record
 
 
 def decode_spec(text: bytes) -> Spec:

@@ -22,6 +22,7 @@ from capture_canary.probe import children, workfolder
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.messages import Failed, Record, Spec
 from capture_canary.probe.watch import TIMED_OUT, OnRecord, Watch
+from capture_canary.stack.npus import printable
 
 WORKER = ("-m", "capture_canary.probe.worker")
 """The child, as arguments of a Python; it need not be ours, but have what the workload imports, and msgspec."""
@@ -204,4 +205,4 @@ def _why(
 
 def _tail(stderr: bytes) -> str:
     text = stderr.decode(errors="replace").strip().splitlines()
-    return f": {text[-1][:300]}" if text else ""
+    return f": {printable(text[-1], 300)}" if text else ""

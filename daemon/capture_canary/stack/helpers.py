@@ -133,7 +133,10 @@ def _ask(module: str, arguments: list[str]) -> Answer:
     try:
         code, output = Command(argv, deadline=DEADLINE, limit=MAX_OUTPUT).run()
         if code == 0:
-            return msgspec.json.decode(output, type=Answer)
+            answer = msgspec.json.decode(output, type=Answer)
+            # It may quote whom it asked.
+            answer.error = answer.error and printable(answer.error, 200)
+            return answer
     except CommandError as error:
         return Answer(error=printable(str(error), 200))
     except msgspec.DecodeError as error:
