@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import trustme
@@ -80,7 +80,15 @@ class Answer(NamedTuple):
     body: str
 
 
-def get(running: Server, path: str, method: str = "GET", **headers: str) -> Answer:
+class Listening(Protocol):
+    """A server, in this process or another."""
+
+    @property
+    def port(self) -> int:
+        """Where it listens on the loopback."""
+
+
+def get(running: Listening, path: str, method: str = "GET", **headers: str) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
     try:
         connection.request(method, path, headers=headers)

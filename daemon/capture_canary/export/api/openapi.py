@@ -9,6 +9,7 @@ from capture_canary.export.api.answers import Problem
 from capture_canary.export.api.operations import OPERATIONS, Operation, Parameter
 
 PREFIX = "/api/v1"
+_TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
 
 @cache
@@ -33,13 +34,22 @@ def document(version: str) -> bytes:
                 PREFIX + operation.path: {"get": _operation(operation, schema, problem)}
                 for operation, schema in zip(OPERATIONS, schemas, strict=False)
             },
-            "components": {"schemas": components},
+            # Not asked for unless the web config file names users.
+            "security": [{}, {"basic": []}],
+            "components": {
+                "schemas": components,
+                "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+            },
         }
     )
 
 
 def _operation(operation: Operation, schema: Any, problem: Any) -> dict[str, Any]:
-    responses = {"200": {"description": "the answer", "content": _json(schema)}}
+    responses = {
+        "200": {"description": "the answer", "content": _json(schema)},
+        "401": {"description": "no user, or a wrong password", "content": _TEXT},
+        "503": {"description": "too many passwords to check", "content": _TEXT},
+    }
     if operation.parameters:
         responses["400"] = {"description": "a wrong parameter", "content": _json(problem)}
     if any(one.default is None for one in operation.parameters):
