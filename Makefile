@@ -8,7 +8,7 @@ STATE ?= $(CURDIR)/build/state
 
 SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint tests/tools/get-debian13 scripts/get-grype
 
-.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak bench-failing bench-fuzzing mutants lock clean
+.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak bench-failing bench-fuzzing mutants lock audit clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -70,6 +70,10 @@ mutants: $(VENV)/test ## changes of MODULE ("gate trend/law.py"; all that docs/m
 lock: $(VENV)/python ## the locked dependencies of images and of a release, anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/python scripts/lock
+
+audit: $(VENV)/python ## the locked dependencies against known vulnerabilities; what cannot be looked up fails
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r images/requirements.txt
 
 clean:
 	rm -rf $(VENV) build

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from capture_canary import fetch
+from capture_canary.config.keys import shown
 from capture_canary.export.families import PREFIX
 from capture_canary.model import Fact, Stack
 from capture_canary.report.past import Past
@@ -65,10 +66,10 @@ def address(text: str) -> str:
     """Return the address of a Prometheus, as an option gives it."""
     parts = _split(text)
     if parts is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address like http://prometheus:9090")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no address like http://prometheus:9090")
     if parts.username is not None or parts.query or parts.fragment:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: no user, query or fragment can be in the address"
+            f"{shown(text)}: no user, query or fragment can be in the address"
         )
     return text.rstrip("/")
 
