@@ -73,7 +73,7 @@ lock: $(VENV)/python ## the locked dependencies of images and of a release, anew
 
 audit: $(VENV)/python ## the locked dependencies against known vulnerabilities; what cannot be looked up fails
 	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r images/requirements.txt
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r images/requirements.txt -r images/extras.txt
 
 clean:
 	rm -rf $(VENV) build
