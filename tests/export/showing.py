@@ -86,6 +86,7 @@ class Listening(Protocol):
     @property
     def port(self) -> int:
         """Where it listens on the loopback."""
+        ...
 
 
 def get(running: Listening, path: str, method: str = "GET", **headers: str) -> Answer:
