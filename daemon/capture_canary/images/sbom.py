@@ -19,6 +19,8 @@ from capture_canary.report.words import plain
 
 FOLDERS = ("/opt/capture-canary", "/payload")
 """Where our packages are: in images on a CANN, and in the injector."""
+_UNKNOWN = "unknown"
+"""What our Dockerfiles' labels say where a build was not told."""
 _METADATA = re.compile(r"(?:.*/)?[^/]+\.dist-info/METADATA")
 _MAX_METADATA = 1 << 20
 _MAX_PACKAGES = 1000
@@ -98,7 +100,8 @@ def _bom(image: Image, found: list[Package]) -> Any:
                 licenses=[licences.make_from_string(one.licence)] if one.licence else None,
             )
         )
-    if base := image.general.get("base.name"):
+    base = image.general.get("base.name", _UNKNOWN)
+    if base != _UNKNOWN:
         digest = image.general.get("base.digest")
         parts.append(
             Component(type=ComponentType.CONTAINER, name=base, version=digest, bom_ref="base")
