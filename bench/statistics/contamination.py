@@ -39,8 +39,9 @@ def false_alarms(
     alarms = done = 0
     while done < runs:
         drawn = draw(kind, min(CHUNK, runs - done), rounds, rng)
-        statistic = judged(drawn.captures, drawn.controls, SIZES, steps=steps)
-        alarms += int((first(statistic, math.log(1 / alpha)) >= 0).sum())
+        bound = math.log(1 / alpha)
+        statistic = judged(drawn.captures, drawn.controls, SIZES, bound, steps=steps)
+        alarms += int((first(statistic, bound) >= 0).sum())
         done += len(drawn.noise)
     upper = float(scipy.stats.beta.ppf(0.95, alarms + 1, runs - alarms)) if alarms < runs else 1.0
     return Rate(alarms / runs, upper)
@@ -54,10 +55,9 @@ def power(
     rounds = ROUNDS_FULL if "spikes" in kind and slope < SLOPES[2] else ROUNDS[slope]
     drawn = draw(kind, runs, rounds, rng)
     growth = slope * np.arange(1, drawn.noise.shape[1] + 1)
-    statistic = judged(drawn.growing(growth), drawn.controls, SIZES)
     powers = []
-    for alpha in alphas:
-        found = first(statistic, math.log(1 / alpha))
+    for bound in (math.log(1 / alpha) for alpha in alphas):
+        found = first(judged(drawn.growing(growth), drawn.controls, SIZES, bound), bound)
         hit = found >= 0
         captures = float((found[hit] + 3).mean() * SIZES) if hit.any() else math.nan
         powers.append(Power(float(hit.mean()), captures))

@@ -94,7 +94,7 @@ def five_percent(slope: float, relative: float, runs: int, seed: int = 1) -> tup
 
     def fired(growth: float, count: int) -> Floats:
         y = 1 + relative * _noise(rng, runs, growth, count)
-        return np.asarray(first((y / y[:, :1]).astype(np.float32), 1.05), float)
+        return np.asarray(first(y / y[:, :1], 1.05), float)
 
     count = int(0.2 / (relative * slope)) + 20
     found = fired(slope, count)
@@ -115,12 +115,12 @@ def sequential(slope: float, alpha: float, runs: int, seed: int = 1) -> dict[str
         "mixture": (lambda: _known(y, GRID), sure, 2),
         "t sprt": (lambda: _student(y, (slope,)), wald, 2),
         "t mixture": (lambda: _student(y, GRID), sure, 2),
-        "ranks tuned": (lambda: np.asarray(evidence(y, (slope,), steps=False), float), wald, 1),
-        "ranks": (lambda: np.asarray(evidence(y, steps=False), float), sure, 1),
+        "ranks tuned": (lambda: evidence(y, sure, (slope,), steps=False), sure, 1),
+        "ranks": (lambda: evidence(y, sure, steps=False), sure, 1),
     }
     found = {}
     for name, (statistic, cut, offset) in tests.items():
-        at = first(statistic().astype(np.float32), cut)
+        at = first(statistic(), cut)
         found[name] = Found(float((at[at >= 0] + offset).mean()), float((at >= 0).mean()))
     return found
 

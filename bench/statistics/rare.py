@@ -13,7 +13,7 @@ import numpy as np
 import scipy.special
 import scipy.stats
 from bench.statistics.noise import RHO, SIZES
-from bench.statistics.vectorised import Floats, Gathering, together
+from bench.statistics.vectorised import Floats, Gathering
 
 from capture_canary.trend.timed import MEMORY
 
@@ -78,7 +78,7 @@ def _swarm(case: Case, root: Floats, bound: float, size: int, rng: np.random.Gen
     height = np.zeros(count)
     if jump:  # the filter lets the first value jump by the whole height
         height[jump], height[jump + 1 :] = FAR, (1 - MEMORY) * FAR
-    gathering = Gathering(size, count, steps=case.steps)
+    gathering = Gathering(size, count, bound, steps=case.steps)
     normal, score = np.empty((size, count)), np.zeros(size)
     share, alarms = 1.0, []
     tilt = TILT if case.steps else 1.0
@@ -87,7 +87,7 @@ def _swarm(case: Case, root: Floats, bound: float, size: int, rng: np.random.Gen
         mean = normal[:, :n] @ root[n, :n] + height[n]
         normal[:, n], weight = _next(gathering, begin, mean, root[n, n], tilt=tilt, rng=rng)
         statistic = gathering.add(mean + root[n, n] * normal[:, n])
-        reached = tilt * together(gathering.logs[begin]) + (1 - tilt) * statistic
+        reached = tilt * np.log(_held(gathering, begin).sum(0)) + (1 - tilt) * statistic
         weight *= np.exp(reached - score)
         alarm = statistic >= bound
         alarms.append(share / size * (weight * np.exp(-reached))[alarm])
@@ -129,14 +129,18 @@ def _next(
 def _payoffs(gathering: Gathering, begin: int) -> Floats:
     """Return what all bets together pay at each place of the next value, by series."""
     n = gathering.now
-    logs = gathering.logs[begin if n > begin else 0].astype(float)
-    stakes = np.exp(logs - logs.max(0)) if n else np.ones_like(logs)
-    stakes /= stakes.sum(0)
+    stakes = _held(gathering, begin if n > begin else 0)
+    stakes = stakes / stakes.sum(0)
     payoffs = np.ones((len(stakes), n - begin + 1))
     for index, table in enumerate(gathering.tables):
         if n - begin < len(table):
-            payoffs[index] = np.exp(table[n - begin].astype(float))
+            payoffs[index] = table[n - begin]
     return np.asarray(np.maximum(stakes.T @ payoffs, 1e-3))
+
+
+def _held(gathering: Gathering, begin: int) -> Floats:
+    """Return what each slope has paid, were the jump there; what has won for good or lost all is still finite."""
+    return np.asarray(np.clip(gathering.paid[begin], 1e-200, 1e200))
 
 
 def _covariance(case: Case) -> Floats:

@@ -17,7 +17,7 @@ from capture_canary.export.api.operations import OPERATIONS
 from capture_canary.gate.decide import decide
 from capture_canary.gate.model import Rules, Snapshot
 from capture_canary.model import VerdictName
-from capture_canary.trend.verdict import ROWS
+from capture_canary.trend.rows import ROWS
 
 DOCUMENT: dict[str, Any] = json.loads(openapi.document("1.2.3"))
 

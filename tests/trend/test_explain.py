@@ -8,7 +8,8 @@ from tests.making import capture, series
 from capture_canary.model import Cause, VerdictName
 from capture_canary.trend.explain import DEFAULT, series_facts, steps
 from capture_canary.trend.report import report_of
-from capture_canary.trend.verdict import ROWS, judge
+from capture_canary.trend.rows import ROWS
+from capture_canary.trend.verdict import judge
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,13 @@ from capture_canary.trend.sequential import MAX_VALUES, Evidence
 values = st.lists(st.integers(-1000, 1000).map(float), max_size=30)
 
 
-def path(seen, **options):
+FAR = 600.0
+"""A bound that no series here reaches."""
+
+
+def path(seen, bound=FAR, **options):
     """The statistic after each value."""
-    evidence = Evidence(**options)
+    evidence = Evidence(bound, **options)
     found = []
     for value in seen:
         evidence.add(value)
@@ -31,19 +35,31 @@ def test_a_bet_pays_one_on_average_and_more_at_higher_places(slope, k):
     table = payoffs(slope)
     table.reach(k)
     row = table[min(k, table.longest) - 1]
-    assert statistics.fmean(math.exp(log) for log in row) == pytest.approx(1)
+    assert statistics.fmean(row) == pytest.approx(1)
     assert row == sorted(row)
     assert len(row) == min(k, table.longest)
 
 
-@pytest.mark.parametrize("slopes", [(0.5,), (0.06, 0.8)])
-def test_over_all_orders_the_payoff_is_one_or_less(slopes):
+@pytest.mark.parametrize("slope", [*SLOPES, 0.01, 5.0])
+@pytest.mark.parametrize("k", [1, 2, 9, 200])
+def test_the_lowest_places_pay_what_they_pay(slope, k):
+    table = payoffs(slope)
+    table.reach(k)
+    row = table[k - 1] if k <= table.longest else [1.0] * k
+    for count in range(1, k + 1):
+        assert table.lowest(k, count) == pytest.approx(math.fsum(row[:count]))
+
+
+@pytest.mark.parametrize("slopes", [(0.5,), (0.06, 0.8), SLOPES])
+@pytest.mark.parametrize("bound", [0.1, 1.0, 2.0, 3.0, FAR])
+def test_over_all_orders_the_payoff_is_one_and_none_of_it_beyond_the_bound(slopes, bound):
     orders = list(itertools.permutations([float(n) for n in range(6)]))
-    ends = [math.exp(path(order, slopes=slopes, steps=False)[-1]) for order in orders]
+    ends = [math.exp(path(order, bound, slopes=slopes, steps=False)[-1]) for order in orders]
+    assert max(ends) <= math.exp(bound) * (1 + 1e-9)
     mean = statistics.fmean(ends)
-    assert mean <= 1 + 1e-9  # the greatest share is taken for the sum of all
-    if len(slopes) == 1:
-        assert mean == pytest.approx(1)
+    assert mean <= 1 + 1e-9
+    # What a bet would pay beyond the bound is staked but for what three or five of six places would pay.
+    assert mean >= 0.98
 
 
 @pytest.mark.parametrize("jump", range(6))
@@ -51,7 +67,8 @@ def test_over_all_orders_the_payoff_is_one_or_less(slopes):
 def test_over_all_orders_few_ever_pass_the_bound_wherever_they_jump(jump, alpha):
     orders = list(itertools.permutations([float(n) for n in range(6)]))
     jumped = [[v + 100.0 * (i >= jump) for i, v in enumerate(order)] for order in orders]
-    passed = sum(max(path(one)) >= math.log(1 / alpha) for one in jumped)
+    bound = math.log(1 / alpha)
+    passed = sum(path(one, bound)[-1] == bound for one in jumped)
     assert passed <= alpha * len(orders)
 
 
@@ -66,11 +83,15 @@ def test_level_and_scale_mean_nothing(seen, level, scale):
     assert path(seen) == path([value * scale + level for value in seen])
 
 
-@given(values, st.lists(st.integers(0, 100), min_size=30, max_size=30))
-def test_a_smaller_slope_never_helps(seen, steps):
+@given(
+    values,
+    st.lists(st.integers(0, 100), min_size=30, max_size=30),
+    st.sampled_from([0.5, 2.0, 5.0, FAR]),
+)
+def test_a_smaller_slope_never_helps(seen, steps, bound):
     lowered = [v - fall for v, fall in zip(seen, itertools.accumulate(steps), strict=False)]
     for steps_guarded in (True, False):
-        before, after = path(seen, steps=steps_guarded), path(lowered, steps=steps_guarded)
+        before, after = (path(one, bound, steps=steps_guarded) for one in (seen, lowered))
         assert all(low <= high + 1e-9 for low, high in zip(after, before, strict=True))
 
 
@@ -78,9 +99,9 @@ def test_a_smaller_slope_never_helps(seen, steps):
 def test_a_jump_counts_no_more_than_both_its_sides(seen, where, height):
     """Whatever it is, the payoff is at most that of the bets before and after the jump."""
     jumped = [value + height * (index >= where) for index, value in enumerate(seen)]
-    plain = Evidence(steps=False, slopes=SLOPES[:1])
+    plain = Evidence(FAR, steps=False, slopes=SLOPES[:1])
     plain.extend(seen[:where])
-    again = Evidence(steps=False, slopes=SLOPES[:1])
+    again = Evidence(FAR, steps=False, slopes=SLOPES[:1])
     again.extend(seen[where:])
     one_slope = path(jumped, slopes=SLOPES[:1])
     if jumped:
@@ -97,9 +118,22 @@ def test_equal_values_are_no_rise(seen):
 @settings(deadline=None)
 @given(st.integers(0, 400))
 def test_it_is_truncated(more):
-    evidence = Evidence()
+    evidence = Evidence(FAR)
     evidence.extend(float(n) for n in range(MAX_VALUES))
     before = evidence.statistic
     evidence.extend(float(-n) for n in range(more))
     assert evidence.statistic == before
     assert before > math.log(1e30)
+
+
+@pytest.mark.parametrize("steps", [True, False])
+def test_what_reached_its_bound_stands_still(steps):
+    rising = [float(n) for n in range(60)]
+    bound = math.log(1e6)
+    found = path([*rising, *(-n for n in rising)], bound, steps=steps)
+    when = found.index(bound)
+    assert found[when:] == [bound] * len(found[when:])
+    assert max(found[:when]) < bound
+    # Staking what it need not win can only bring the end forward.
+    unbound = path(rising, steps=steps)
+    assert when <= next(n for n, statistic in enumerate(unbound) if statistic >= bound)

@@ -14,6 +14,7 @@ from tests.making import capture, series
 
 from capture_canary.model import Capture
 from capture_canary.trend import timed
+from capture_canary.trend.ranks import payoffs
 from capture_canary.trend.sequential import MAX_VALUES
 from capture_canary.trend.units import Units
 from capture_canary.trend.verdict import judge
@@ -317,14 +318,48 @@ def test_times_that_are_no_times_never_convict(least, absurd):
     assert examined(spoiled).decision == "unfit"
 
 
+def followed(test: timed.SeriesTest, one: Capture) -> tuple[str, float]:
+    """Give a test its next capture; return what it says then."""
+    test.add(one)
+    return test.decision, test.statistic
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_ranks_that_interleave_in_any_way_are_judged_as_each_alone_bit_for_bit(rng):
+    off = noise(1e-4)
+    ranks = [
+        rounds(30, lambda n: 5e-4 * n + off(n), seed=1),
+        rounds(30, off, seed=2),
+        rounds(12, lambda n: 1.5e-4 * n + off(n), seed=3),
+    ]
+    tests = [timed.SeriesTest(range(SIZES), **FLOORS) for _ in ranks]
+    alone = [[followed(test, one) for one in own] for test, own in zip(tests, ranks, strict=True)]
+    results = [test.result(rank) for rank, test in enumerate(tests)]
+    assert [one.decision for one in results] == ["grows", "flat", "open"]
+
+    payoffs.cache_clear()  # the tables that tests share are made anew, as far as each rank comes first
+    tests = [timed.SeriesTest(range(SIZES), **FLOORS) for _ in ranks]
+    pending = [list(own) for own in ranks]
+    together: list[list[tuple[str, float]]] = [[] for _ in ranks]
+    while left := [rank for rank, own in enumerate(pending) if own]:
+        rank = rng.choice(left)
+        together[rank].append(followed(tests[rank], pending[rank].pop(0)))
+    assert together == alone
+    assert [test.result(rank) for rank, test in enumerate(tests)] == results
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_ranks_that_interleave_in_any_order_are_unfit(rng):
+def test_ranks_that_are_taken_for_one_are_unfit_in_any_order(rng):
     captures = rounds(40, lambda n: 5e-4 * n)
-    test, pending = timed.SeriesTest(range(SIZES), **FLOORS), [list(captures), list(captures)]
-    while pending[0] and pending[1]:
-        test.add(rng.choice(pending).pop(0))
-    assert test.decision == "unfit" or test.units.used <= len(captures)
+    pending = [list(captures), list(captures)]
+    test = timed.SeriesTest(range(SIZES), **FLOORS)
+    for rank in rng.sample([0, 1] * len(captures), 2 * len(captures)):
+        test.add(pending[rank].pop(0))
+    assert test.decision == "unfit"
+    assert " came after " in test.result(0).reason
+    # A whole series holds each order once.
     assert examined(rng.sample(captures * 2, 2 * len(captures))).decision == "grows"
 
 

@@ -13,7 +13,8 @@ from tests.making import arm, capture, flat, grows, none, series
 from capture_canary.model import ArmName, GraphsFate, Judgement, Series
 from capture_canary.trend import law
 from capture_canary.trend.case import PROBE_KINDS
-from capture_canary.trend.verdict import ROWS, judge
+from capture_canary.trend.rows import ROWS
+from capture_canary.trend.verdict import judge
 
 A3: dict[str, Any] = {
     "ranks": 2,

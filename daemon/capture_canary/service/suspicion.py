@@ -1,7 +1,7 @@
 """Whether an earlier probe found the time of captures growing: a verdict by time alone takes two, an hour apart."""
 
 from capture_canary.store import Store
-from capture_canary.trend.verdict import REPEAT_SECONDS
+from capture_canary.trend.rows import REPEAT_SECONDS
 
 _GROWING = ("suspect", "time_only")
 _LOOK_BACK = 100

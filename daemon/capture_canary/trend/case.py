@@ -113,7 +113,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         ]
         return max(
             tests,
-            key=lambda test: (test.decision == "grows", test.paired, test.statistic),
+            key=lambda test: (
+                test.decision == "grows",
+                test.paired,
+                test.statistic,
+                test.growth.lower if test.growth else 0.0,  # at their bounds all are alike
+            ),
             default=None,
         )
 

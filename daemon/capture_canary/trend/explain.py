@@ -8,13 +8,8 @@ from capture_canary.model import ArmName, Estimate, Evidence, GraphsFate, Report
 from capture_canary.stack.exposure import mitigates
 from capture_canary.trend import growth, law
 from capture_canary.trend.case import Case, kinds_of
-from capture_canary.trend.verdict import (
-    FLOOR_RATIO,
-    FLOOR_SECONDS,
-    REPEAT_SECONDS,
-    ROWS,
-    Finding,
-)
+from capture_canary.trend.rows import REPEAT_SECONDS, ROWS, Finding
+from capture_canary.trend.verdict import FLOOR_RATIO, FLOOR_SECONDS
 
 DEFAULT = "default of the SoC"
 """What a report says of the source of a mode that nobody set."""

@@ -21,7 +21,7 @@ _WEIGHTS = [math.exp(-x * x / 2) for x in _NOISE]
 
 
 class Payoffs(list[list[float]]):
-    """For 1, 2, … values: the logarithm of what a bet on one slope pays at each place, from the lowest.
+    """For 1, 2, … values: what a bet on one slope pays at each place, from the lowest.
 
     A place pays its chance with this slope and normal noise, over that without. The newest of k values lies slope·l
     above the one that came l before it, noise aside, so that given its own noise x it passes that one with the chance
@@ -30,8 +30,10 @@ class Payoffs(list[list[float]]):
 
     def __init__(self, slope: float) -> None:
         """Begin with a single value, whose place is certain."""
-        super().__init__([[0.0]])
+        super().__init__([[1.0]])
         self.slope = slope
+        self._sums = [[1.0]]
+        """The same, summed from the lowest place up."""
         self.longest = math.ceil(8 + 14 * slope ** (-2 / 3))
         """Values among which to bet: half as many again as find this slope at 1e-8: beyond them it is not there."""
         self._chances = [[weight] for weight in _WEIGHTS]
@@ -51,7 +53,12 @@ class Payoffs(list[list[float]]):
             chances = map(sum, zip(*self._chances, strict=True))
             rising = list(accumulate(chances, max, initial=_LEAST))[1:]
             mean = math.fsum(rising) / len(rising)
-            self.append([math.log(chance / mean) for chance in rising])
+            self.append([chance / mean for chance in rising])
+            self._sums.append(list(accumulate(self[-1])))
+
+    def lowest(self, k: int, count: int) -> float:
+        """Return what this many of the lowest of k places pay together: 1 each where nothing is betted."""
+        return self._sums[k - 1][count - 1] if k <= len(self) else count
 
 
 payoffs = cache(Payoffs)

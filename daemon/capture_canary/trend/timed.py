@@ -58,12 +58,16 @@ class SeriesTest:
         self._worth = worth_seconds
         self._alpha, self._beta = alpha, beta
         self._bounds = (math.log(1 / alpha), math.log(1 / beta))
-        self._rises, self._lags = Evidence(), Evidence(slopes=FLAT_SLOPES)
+        self._rises = Evidence(self._bounds[0])
+        self._lags = Evidence(self._bounds[1], slopes=FLAT_SLOPES)
         self._last: Unit | None = None
+        self._lag: float | None = None
+        """The last value that was not yet looked at for "flat"."""
         self._found: TimeDecision = "open"
 
     def add(self, capture: Capture) -> None:
         """Take the next capture of the series."""
+        self._judge_flat()
         unit = None if self.exhausted else self.units.add(capture)
         if unit is None:
             return
@@ -78,13 +82,18 @@ class SeriesTest:
             new - MEMORY * old for new, old in ((unit.seconds, last.seconds), (unit.at, last.at))
         )
         self._rises.add(seconds - self.floor * at)
-        if self._found != "grows" and self._rises.passes(self._bounds[0]):
+        if self._found != "grows" and self._rises.sufficient:
             self._found = "grows"
-        if self._found != "open":
-            return
         worth = WORTH * self.floor if self._worth is None else self._worth
-        self._lags.add(worth * at - seconds)
-        if self._lags.passes(self._bounds[1]):
+        self._lag = worth * at - seconds
+
+    def _judge_flat(self) -> None:
+        """With the capture after, since "flat" is in no hurry: so none has all the work to wait for."""
+        if self._lag is None or self._found != "open":
+            return
+        self._lags.add(self._lag)
+        self._lag = None
+        if self._lags.sufficient:
             self._found = "flat"
 
     @property
@@ -104,6 +113,7 @@ class SeriesTest:
 
     def result(self, series: int) -> TimeTest:
         """Return the decision with the evidence; `series` is the index in the report."""
+        self._judge_flat()
         units = self.units
         return TimeTest(
             decision=self.decision,

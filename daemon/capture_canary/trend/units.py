@@ -62,7 +62,7 @@ class Units:
         number = capture.round // self._rounds
         if number != self._number:
             self._give_up(number)
-        if number == 0:
+        if number == 0 or self.problem:
             return None
         place = (capture.round, capture.shape)
         if not _usable(capture) or place in self._open or capture.shape not in self._shapes:
@@ -115,8 +115,8 @@ class Units:
 def _mean(captures: Sequence[Capture], relative: float) -> Unit:
     count = len(captures)
     return Unit(
-        math.fsum(c.order for c in captures) / count,
-        math.fsum(c.seconds for c in captures) / count * relative,
+        math.fsum([c.order for c in captures]) / count,
+        math.fsum([c.seconds for c in captures]) / count * relative,
     )
 
 
