@@ -36,7 +36,7 @@ def fuzz(name: str, runs: int, folder: Path, clang: str | None) -> bool:
     if clang is None:
         done = mutate(program, corpus, 1, runs)
     else:
-        artifacts = Path("build", f"fuzz-{name}-")
+        artifacts = Path("build", f"fuzz-{name}-").absolute()
         artifacts.parent.mkdir(exist_ok=True)
         options = [
             f"-runs={runs}",
@@ -45,7 +45,7 @@ def fuzz(name: str, runs: int, folder: Path, clang: str | None) -> bool:
             f"-artifact_prefix={artifacts}",
         ]
         command = [str(program), *options, str(corpus)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     edges = re.findall(r"cov: (\d+)", done.stderr)
     found = "nothing" if done.returncode == 0 else "something"
     seconds = time.monotonic() - begin

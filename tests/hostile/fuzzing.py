@@ -41,6 +41,7 @@ def mutate(program: Path, corpus: Path, seed: int, runs: int) -> "subprocess.Com
     files = sorted(map(str, corpus.iterdir()))
     return subprocess.run(
         [program, str(seed), str(runs), *files],
+        cwd=program.parent,
         env={"UBSAN_OPTIONS": "print_stacktrace=1"},
         check=False,
         capture_output=True,

@@ -11,7 +11,7 @@ uint64_t tracerNow(void) { return 1; }
 void tracerHeaderChanged(void) {}
 const char *tracerServedBy(enum tracerFunction function) { return ""; }
 
-static char folder[64], version[96];
+static const char folder[] = "cann", version[] = "cann/hccl/version.info"; /* in the folder of the run */
 
 static void fileOf(const char *path, const uint8_t *data, size_t size) {
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -31,13 +31,8 @@ static void names(const char *name) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = textOf(data, size);
     traceLibrary library = {0};
-    if (!folder[0]) {
-        snprintf(folder, sizeof folder, "/dev/shm/capture-canary-fuzz-%d", (int)getpid());
-        snprintf(version, sizeof version, "%s/hccl", folder);
-        mkdir(folder, 0700);
-        mkdir(version, 0700);
-        snprintf(version, sizeof version, "%s/hccl/version.info", folder);
-    }
+    mkdir(folder, 0700);
+    mkdir("cann/hccl", 0700);
     names(text);
     fileOf(version, data, size);
     if (versionRead(folder, "/", "hccl", &library)) CHECK(memchr(library.version, '\0', sizeof library.version));
