@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 EMULATE ?= cann=8.5.0,soc=a3
 LISTEN ?= 127.0.0.1:9877
 STATE ?= $(CURDIR)/build/state
+TARGET ?=
+SECONDS ?= 60
+RUNS ?= -1
 
 SCRIPTS := .ci/run deploy/gate/with-gate images/injector/inject images/injector/capture-canary tests/tools/get-actionlint tests/tools/get-debian13 scripts/get-grype
 
-.PHONY: run probe test test-real test-long lint format docs bench bench-statistics soak bench-failing bench-fuzzing mutants lock audit clean
+.PHONY: run probe test test-real test-long fuzz lint format docs bench bench-statistics soak bench-failing bench-fuzzing mutants lock audit clean
 
 run: $(VENV)/installed ## the daemon on the emulated CANN; a page at http://$(LISTEN)/
 	$(BIN)/capture-canary run --emulate $(EMULATE) --listen $(LISTEN) --state-dir $(STATE) \
@@ -26,6 +29,9 @@ test-real: $(VENV)/test ## the tests against real torch-npu, dockerd, Prometheus
 
 test-long: $(VENV)/test ## those of them that CI has no time for
 	$(BIN)/pytest -m "real and long"
+
+fuzz: $(VENV)/fuzz ## coverage-guided: TARGET= one or several (all), SECONDS= and RUNS= for each of them
+	$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(SECONDS) --runs $(RUNS)
 
 lint: $(VENV)/test
 	! git grep -nE '^(<<<<<<<|>>>>>>>) ' # no half-merged file
@@ -93,4 +99,8 @@ $(VENV)/installed: $(VENV)/python pyproject.toml $(C_PARTS)
 
 $(VENV)/test: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable . --group test --group lint
+	touch $@
+
+$(VENV)/fuzz: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable . --group fuzz
 	touch $@

@@ -1,4 +1,4 @@
-"""Writes what in docs/ is made from the code (`make docs`): schemas, the reference of the settings, images, faults."""
+"""Writes what in docs/ is made from the code (`make docs`): schemas, settings, images, tables of faults and fuzzing."""
 
 import json
 import sys
@@ -13,6 +13,7 @@ from capture_canary.images.cells import Cell
 from capture_canary.model import Report
 
 DOCS = Path(__file__).parent
+FUZZED = "<!-- made of tests/fuzz/results.json -->\n"
 FAULTS = "<!-- made of tests/faults/table.py -->\n"
 BEGIN, END = "<!-- made by `capture-canary config reference` -->\n", "<!-- end -->"
 IMAGES, IMAGES_END = "<!-- made from images/matrix.toml -->\n", "<!-- end of images -->"
@@ -64,6 +65,14 @@ def faults() -> str:
     return page()
 
 
+def fuzzed() -> str:
+    """Return the table of what the fuzzer did."""
+    sys.path.insert(0, str(DOCS.parent))
+    from tests.fuzz.results import table  # noqa: PLC0415  # found there
+
+    return table()
+
+
 def main() -> None:
     """Write the files."""
     (DOCS / "probe.schema.json").write_text(report_schema())
@@ -71,6 +80,7 @@ def main() -> None:
     replace(DOCS / "configuration.md", BEGIN, END, reference())
     replace(DOCS / "compatibility.md", IMAGES, IMAGES_END, images())
     replace(DOCS / "reliability.md", FAULTS, END, faults())
+    replace(DOCS / "fuzzing.md", FUZZED, END, fuzzed())
 
 
 if __name__ == "__main__":

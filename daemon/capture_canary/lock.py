@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.identity import boot_id, pid_namespace, start_time
 
 INSTANCE = "daemon.lock"
@@ -97,7 +98,7 @@ def holder_pid(path: Path) -> int | None:
     except OSError:
         return None
     try:
-        note = msgspec.json.decode(os.pread(fd, _MAX_NOTE, 0), type=_Note)
+        note = foreign.decode(os.pread(fd, _MAX_NOTE, 0), _Note)
     except (OSError, ValueError):
         return None
     finally:
@@ -172,7 +173,7 @@ def _write_note(fd: int) -> None:
 
 def _holder(fd: int) -> str:
     try:
-        note = msgspec.json.decode(os.pread(fd, _MAX_NOTE, 0), type=_Note)
+        note = foreign.decode(os.pread(fd, _MAX_NOTE, 0), _Note)
         since = datetime.fromtimestamp(note.since, timezone.utc).isoformat(timespec="seconds")
     except (OSError, ValueError, OverflowError):
         return "the holder left no note"

@@ -1,6 +1,7 @@
 """Nothing that names a host, an address, a serial number or a secret stays; what support needs does."""
 
 import ipaddress
+import sys
 
 import pytest
 from hypothesis import given
@@ -99,3 +100,27 @@ def test_long_lines_take_no_long_time():
         "http://" * 30_000,
     ):
         assert Redactor(["node"]).text(piece)
+
+
+def test_many_different_values_cost_no_more_each():
+    calls = [_calls(count) for count in (100, 800)]
+    assert calls[1] < 12 * calls[0]
+
+
+def _calls(count: int) -> int:
+    """Calls that redacting so many different addresses takes."""
+    calls = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    redactor = Redactor([])
+    text = " ".join(f"10.0.{n // 250}.{n % 250}" for n in range(count))
+    sys.setprofile(note)
+    try:
+        redactor.text(text)
+    finally:
+        sys.setprofile(None)
+    assert redactor.report()["address"] == {"occurrences": count, "different": count}
+    return calls

@@ -84,6 +84,17 @@ def test_every_answer_forbids_what_it_does_not_need(running, path):
     assert "unsafe" not in headers["content-security-policy"]
 
 
+def test_what_clients_do_wrong_fills_no_log(running, capfd):
+    for wrong in (
+        b"\0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ):
+        with connected(running) as client:
+            client.sendall(wrong)
+            assert client.recv(100).startswith(b"HTTP/1.1 ")
+    assert capfd.readouterr() == ("", "")
+
+
 def test_huge_headers_are_refused(running):
     with connected(running) as client:
         client.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 4 * Limits().header_bytes)

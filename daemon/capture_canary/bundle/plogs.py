@@ -59,8 +59,8 @@ def newest(text: str, window: timedelta) -> str:
     known = [moment for moment in times if moment]
     if not known:
         return text
-    begin = max(known) - window
-    first = next((n for n, moment in enumerate(times) if moment and moment >= begin), 0)
+    last = max(known)
+    first = next((n for n, moment in enumerate(times) if moment and last - moment <= window), 0)
     return "".join(lines[first:])
 
 

@@ -33,6 +33,7 @@ class Redactor:
     def __init__(self, hosts: Iterable[str]) -> None:
         """Args: names of hosts and pods that are known."""
         self.counts: Counter[str] = Counter()
+        self._different: Counter[str] = Counter()
         self._placeholders: dict[tuple[str, str], str] = {}
         names = sorted({*hosts} - {"", "localhost"}, key=len, reverse=True)
         words = "|".join(map(re.escape, names))
@@ -60,15 +61,14 @@ class Redactor:
         self.counts[kind] += 1
         key = (kind, value)
         if key not in self._placeholders:
-            number = 1 + sum(1 for other, _ in self._placeholders if other == kind)
-            self._placeholders[key] = f"<{kind}-{number}>"
+            self._different[kind] += 1
+            self._placeholders[key] = f"<{kind}-{self._different[kind]}>"
         return self._placeholders[key]
 
     def report(self) -> dict[str, dict[str, int]]:
         """Return how much of each kind was taken: occurrences and different values, never a value."""
-        different = Counter(kind for kind, _ in self._placeholders)
         return {
-            kind: {"occurrences": count, "different": different[kind]}
+            kind: {"occurrences": count, "different": self._different[kind]}
             for kind, count in sorted(self.counts.items())
         }
 

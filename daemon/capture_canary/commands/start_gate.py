@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
+from capture_canary import foreign
 from capture_canary.gate.remembered import Remembered, Verdict, key
 from capture_canary.kubernetes.exchange import Result
 from capture_canary.model import Cause
@@ -95,7 +94,7 @@ def _probe(args: argparse.Namespace) -> Result:
             argv.append(f"--ranks={args.ranks}")
         code, output = Command(argv, deadline=budget, limit=_MAX_OUTPUT).run()
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Result)
+            return foreign.decode(path.read_bytes(), Result)
         except (OSError, ValueError) as error:
             last = output.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
             raise CommandError(f"the probe ended with {code}: {last or error}") from error

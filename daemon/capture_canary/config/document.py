@@ -5,6 +5,7 @@ Aliases, anchors and tags are refused: a settings file needs none, and they are 
 """
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from capture_canary.config.problems import ConfigError, Problem
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 8
+_UNSPEAKABLE = re.compile("[\0\ud800-\udfff]")
+"""What no path and no log can hold; an escape such as "\\ud800" writes it."""
 
 
 class File(NamedTuple):
@@ -96,6 +99,8 @@ class _Loader(yaml.SafeLoader):
             raise _RefusedError("tags are refused", number)
         if self.depth >= MAX_DEPTH:
             raise _RefusedError(f"is nested deeper than {MAX_DEPTH}", number)
+        if isinstance(event, yaml.ScalarEvent) and _UNSPEAKABLE.search(event.value):
+            raise _RefusedError("NUL and halves of characters are refused", number)
         self.depth += 1
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1

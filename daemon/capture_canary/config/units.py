@@ -18,6 +18,8 @@ _UNITS_BYTES = {
 DURATION_PATTERN = r"^([0-9]{1,15}(ms|s|m|h|d|w))+$"
 SIZE_PATTERN = r"^[0-9]{1,15}(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 _MAX_TEXT = 64
+_MAX_MS = 10**15 - 1
+"""31,000 years: up to there the text has no more digits than the pattern, and a float every millisecond."""
 
 
 class Duration(float):
@@ -35,7 +37,10 @@ class Duration(float):
         if len(text) > _MAX_TEXT or not re.fullmatch(DURATION_PATTERN, text):
             raise ValueError("not a duration such as 30s or 6h")
         parts = re.findall(r"([0-9]+)([a-z]+)", text)
-        return cls(sum(int(number) * _UNITS_MS[unit] for number, unit in parts) / 1000)
+        milliseconds = sum(int(number) * _UNITS_MS[unit] for number, unit in parts)
+        if milliseconds > _MAX_MS:
+            raise ValueError("longer than anything lasts")
+        return cls(milliseconds / 1000)
 
     def __str__(self) -> str:
         """Return it as `parse` reads it, in the largest unit that keeps it whole."""

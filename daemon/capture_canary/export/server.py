@@ -58,6 +58,7 @@ class Server:
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="error",  # what a client does wrong is not for our log: anybody could fill it
             access_log=False,
             proxy_headers=False,
             h11_max_incomplete_event_size=self._limits.header_bytes,

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import msgspec
 
+from capture_canary import foreign
+
 DEVICE_ERRORS = 2
 _LIMIT = 65536
 
@@ -59,8 +61,8 @@ class LatchFile:
         except OSError as error:
             return LatchState(latched=f"{self._path} can't be read: {error.strerror}")
         try:
-            return msgspec.json.decode(data, type=LatchState)
-        except msgspec.MsgspecError as error:
+            return foreign.decode(data, LatchState)
+        except ValueError as error:
             return LatchState(latched=f"{self._path} is not a latch file: {error}")
 
     def save(self, state: LatchState) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.model import Cause, VerdictName
 
 FOLDER: Final = "CAPTURE_CANARY_GATE_CACHE"
@@ -71,7 +72,7 @@ class Remembered:
         except OSError:
             return None
         try:
-            entry = msgspec.json.decode(os.read(fd, MAX_FILE), type=_Entry)
+            entry = foreign.decode(os.read(fd, MAX_FILE), _Entry)
         except (OSError, ValueError):
             return None
         finally:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.images.job import STAGE, UNFINISHED, Event, Job
 
 _CHILD: Final = ("-m", "capture_canary.images.build_child")
@@ -113,7 +114,7 @@ class Builds:
         assert child.stdout is not None  # noqa: S101  # a pipe
         with (self._logs / f"{job.name}.log").open("w", encoding="utf-8") as log:
             while line := child.stdout.readline(_MAX_LINE):
-                event = msgspec.json.decode(line, type=Event)
+                event = foreign.decode(line, Event)
                 log.write(f"{event.text}\n")
                 if event.kind in ("built", "kept", "failed"):
                     end = event

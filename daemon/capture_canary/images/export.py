@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.images.local import Image, ImageError
 from capture_canary.report.words import plain
 
@@ -34,8 +35,8 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 def listed(folder: Path) -> list[Exported]:
     """Return what a folder's list says is there; nothing where there is no list, or another's."""
     try:
-        return msgspec.json.decode((folder / LIST).read_bytes(), type=list[Exported])
-    except (OSError, msgspec.MsgspecError):
+        return foreign.decode((folder / LIST).read_bytes(), list[Exported])
+    except (OSError, ValueError):
         return []
 
 

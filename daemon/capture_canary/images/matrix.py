@@ -126,6 +126,8 @@ def _toml(text: str) -> Any:
         return toml.loads(text)
     except toml.TOMLDecodeError as error:
         raise MatrixError(f"matrix.toml: {error}") from None
+    except RecursionError:
+        raise MatrixError("matrix.toml: it is nested too deep") from None
 
 
 def _check(file: _File) -> None:
@@ -148,6 +150,8 @@ def _check(file: _File) -> None:
     emulated = file.emulated
     _check_socs((*emulated.socs, *emulated.vllm.socs), file, "matrix.toml: emulated")
     _check_template(emulated.base, {"cann", "soc", "os"}, "matrix.toml: emulated.base")
+    places = {"vllm-ascend", "soc", "os"}
+    _check_template(emulated.vllm_base, places, "matrix.toml: emulated.vllm-base")
     for cann in (*emulated.lines, emulated.vllm_line):
         if cann not in seen:
             raise MatrixError(f"matrix.toml: emulated: there is no line {cann}")

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.images.share import Share
 from capture_canary.stack.npus import printable
 
@@ -104,8 +105,8 @@ def answer(ran: Ran, kind: type[Answer]) -> Answer:
         RunError: it is no such object.
     """
     try:
-        return msgspec.json.decode(ran.output, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return foreign.decode(ran.output, kind)
+    except ValueError as error:
         said = ran.errors or printable(ran.output[-500:].decode("utf-8", "replace"), 200)
         raise RunError(
             f"exit code {ran.code}, and no answer ({printable(str(error), 200)}); it said: {said!r}"

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.model import Report, VerdictName
 
 FOLDER: Final = "kubernetes"
@@ -109,8 +110,8 @@ class Exchange:
             return None
         finally:
             os.close(fd)
-        with suppress(ValueError):  # msgspec's errors are ValueErrors
-            return msgspec.json.decode(data, type=kind) if len(data) <= MAX_FILE else None
+        with suppress(ValueError):
+            return foreign.decode(data, kind) if len(data) <= MAX_FILE else None
         return None
 
     def remove(self, kind: type[msgspec.Struct]) -> None:

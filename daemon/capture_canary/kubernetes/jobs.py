@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
+from capture_canary import foreign
 from capture_canary.kubernetes.api import Api, ExistsError, Job, Pod
 from capture_canary.kubernetes.exchange import Answer, Request, Result
 from capture_canary.kubernetes.result import MAX_MESSAGE
@@ -141,7 +140,7 @@ def _of_pod(flight: Flight, pod: Mapping[str, Any]) -> Answer | None:
         try:
             if len(message.encode()) > MAX_MESSAGE:
                 raise ValueError("it is longer than a termination message")  # noqa: TRY301  # as other nonsense
-            return Answer(id=flight.request, result=msgspec.json.decode(message, type=Result))
+            return Answer(id=flight.request, result=foreign.decode(message, Result))
         except ValueError as error:
             said = f"{ended.get('reason')}, exit code {ended.get('exitCode')}, {error}"
             return Answer(id=flight.request, failure="child", detail=said[:300])

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.model import ArmName, Capture, GraphsFate
 from capture_canary.stack.npus import printable
 
@@ -126,9 +127,9 @@ def decode_record(line: bytes) -> Record:
     """Return the record of a line.
 
     Raises:
-        msgspec.MsgspecError: the line is not one.
+        ValueError: the line is not one.
     """
-    return _seen(_records.decode(line))
+    return _seen(foreign.decode(line, _records))
 
 
 def _seen(record: Record) -> Record:
@@ -151,6 +152,6 @@ def decode_spec(text: bytes) -> Spec:
     """Return the spec of a text.
 
     Raises:
-        msgspec.MsgspecError: the text is not one.
+        ValueError: the text is not one.
     """
-    return _spec.decode(text)
+    return foreign.decode(text, _spec)

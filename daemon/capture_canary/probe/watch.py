@@ -119,7 +119,7 @@ class Watch:
             return
         try:
             record = decode_record(line)
-        except msgspec.MsgspecError as error:
+        except ValueError as error:
             self.failure = f"its child wrote what is no record ({error}): {line[:80]!r}"
             return
         self.records.append(record)

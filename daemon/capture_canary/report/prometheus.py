@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from capture_canary import fetch
+from capture_canary import fetch, foreign
 from capture_canary.config.keys import shown
 from capture_canary.export.families import PREFIX
 from capture_canary.model import Fact, Stack
@@ -114,7 +114,7 @@ def _ask(url: str, query: str) -> list[Series]:
     target = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
     try:
         page = fetch.get(target, deadline=DEADLINE, limit=MAX_ANSWER, accept="application/json")
-        return msgspec.json.decode(page, type=_Answer).data.result
+        return foreign.decode(page, _Answer).data.result
     except (OSError, ValueError) as error:
         raise UnreadableError(f"Prometheus at {url}: {error}") from error
 
@@ -231,7 +231,7 @@ def _probe(change: Change, found: list[Series], now: float) -> Probe:
 
 
 def _skip(one: Series, now: float) -> Skip:
-    count = min(max(round(one.number), 1), 100_000) if one.number > 0 else 1
+    count = round(min(max(one.number, 1), 100_000)) if one.number > 0 else 1
     reason = one.metric.get("reason", "")[:64]
     return Skip(id=0, first=now - _DAY, last=now, reason=reason, detail="", count=count)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.config.model import Config
 from capture_canary.images.engine import EngineError, connect, explain
 from capture_canary.images.run import NotRemovedError, RunError, answer, run
@@ -154,9 +155,9 @@ class Others:
         try:
             if file.stat().st_size > MAX_REPORT:
                 return None
-            found = msgspec.json.decode(file.read_bytes(), type=Kept)
+            found = foreign.decode(file.read_bytes(), Kept)
             _check(found.report)
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError):
             return None
         same = (image, digest, self._argv()) == (found.image, found.digest, found.arguments)
         return found if same else None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.model import ArmName
 from capture_canary.probe.messages import MAX_LINE, Record
 from capture_canary.reproduction.events import (
@@ -132,8 +133,8 @@ def _opened(fd: int, path: Path, header: Header) -> Journal:
         os.write(fd, _encoder.encode(header) + b"\n")
         return Journal(fd, header, [])
     try:
-        found = _header.decode(first)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = foreign.decode(first, _header)
+    except ValueError as error:
         raise JournalError(f"{path}: line 1 is no reproduction's ({error})") from None
     if changes := differences(found, header):
         raise JournalError(
@@ -143,8 +144,8 @@ def _opened(fd: int, path: Path, header: Header) -> Journal:
     attempts: list[Attempt] = []
     for number, line in enumerate(lines, 2):
         try:
-            take(_events.decode(line), attempts, found)
-        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+            take(foreign.decode(line, _events), attempts, found)
+        except ValueError as error:
             raise JournalError(f"{path}: line {number}: {error}; --again begins anew") from None
     return Journal(fd, found, attempts)
 

@@ -11,6 +11,18 @@ from capture_canary.stack.environ import ALLOWED
 from capture_canary.stack.helpers import DEADLINE, Answer
 
 
+class _Config(msgspec.Struct):
+    """Of a container: what it was made with."""
+
+    Env: list[str] | None = None
+
+
+class _Container(msgspec.Struct):
+    """Of what `inspect` tells."""
+
+    Config: _Config
+
+
 def main(argv: list[str]) -> int:
     """Args: the socket, container ids."""
     try:
@@ -26,14 +38,14 @@ def main(argv: list[str]) -> int:
         client = docker.APIClient(base_url=f"unix://{socket}", timeout=int(DEADLINE / 2))
         for number in ids:
             try:
-                config = client.inspect_container(number)["Config"]
+                found = msgspec.convert(client.inspect_container(number), _Container)
             except errors.NotFound:
                 continue
-            pairs = [pair.partition("=") for pair in config.get("Env") or []]
+            pairs = [pair.partition("=") for pair in found.Config.Env or []]
             answer.environments[number] = {
                 name: value for name, _, value in pairs if name in ALLOWED
             }
-    except (errors.DockerException, OSError) as error:
+    except (errors.DockerException, OSError, ValueError, RecursionError) as error:
         answer.error = f"the Docker Engine at {socket}: {type(error).__name__}: {error}"
     return _say(answer)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.stack import environ
 from capture_canary.stack.command import Command, CommandError
 from capture_canary.stack.environ import Environment
@@ -133,14 +134,14 @@ def _ask(module: str, arguments: list[str]) -> Answer:
     try:
         code, output = Command(argv, deadline=DEADLINE, limit=MAX_OUTPUT).run()
         if code == 0:
-            answer = msgspec.json.decode(output, type=Answer)
+            answer = foreign.decode(output, Answer)
             # It may quote whom it asked.
             answer.error = answer.error and printable(answer.error, 200)
             return answer
     except CommandError as error:
         return Answer(error=printable(str(error), 200))
-    except msgspec.DecodeError as error:
-        return Answer(error=f"its answer makes no sense ({error})")
+    except ValueError as error:
+        return Answer(error=printable(f"its answer makes no sense ({error})", 200))
     last = output.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return Answer(error=printable(last, 200) or f"exit code {code}")
 

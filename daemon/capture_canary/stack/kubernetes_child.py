@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.stack.environ import ALLOWED
 from capture_canary.stack.helpers import DEADLINE, Answer, PodOfContainer
 
@@ -116,7 +117,7 @@ def _answer(node: str, environ: dict[str, str], account: Path) -> Answer:
             data = answer.read(MAX_ANSWER + 1)
         if len(data) > MAX_ANSWER:
             return Answer(error="the Kubernetes API's answer is too long")
-        return Answer(containers=containers(msgspec.json.decode(data, type=PodList)))
+        return Answer(containers=containers(foreign.decode(data, PodList)))
     except urllib.error.HTTPError as error:
         return Answer(error=f"the Kubernetes API: {error.code} (needs `list` on pods)")
     except OSError as error:

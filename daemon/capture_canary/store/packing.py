@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
+from capture_canary import foreign
 from capture_canary.model import Report
 
 T = TypeVar("T")
@@ -27,8 +28,8 @@ def unpack(packed: object) -> Report | None:
         text = opened.decompress(packed, MAX_REPORT_BYTES)
         if not opened.eof:
             return None
-        return msgspec.json.decode(text, type=Report)
-    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError):
+        return foreign.decode(text, Report)
+    except (zlib.error, ValueError):
         return None
 
 
@@ -37,8 +38,8 @@ def decode(text: object, kind: type[T]) -> T | None:
     if not isinstance(text, (bytes, str)):
         return None
     try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return foreign.decode(text, kind)
+    except ValueError:
         return None
 
 

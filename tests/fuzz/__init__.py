@@ -1,0 +1,1 @@
+"""Feeds what reads foreign bytes with anything (docs/fuzzing.md): `python -m tests.fuzz`."""
