@@ -18,6 +18,7 @@ from tests.export.test_metrics import DEGRADED
 
 from capture_canary.export.app import make_app
 from capture_canary.export.connections import Limits
+from capture_canary.export.exposition import Exposition
 from capture_canary.export.server import NotServingError, Server
 
 CROWD = 1000
@@ -31,6 +32,20 @@ def test_metrics_in_the_format_asked_for(running, daemon):
     answer = get(running, "/metrics", Accept="application/openmetrics-text;version=1.0.0")
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert answer.body.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize("version", ["x", "1.x", "2.x", "1.0.0.x", "", "9" * 5000, "0.0.1"])
+def test_metrics_in_a_version_that_is_none(running, version):
+    for kind in ("application/openmetrics-text", "text/plain"):
+        answer = get(running, "/metrics", Accept=f"{kind};version={version}")
+        assert (answer.status, "capture_canary_build_info" in answer.body) == (200, True)
+
+
+def test_versions_without_end_are_not_kept(daemon):
+    exposition = Exposition(lambda: daemon.view)
+    for number in range(100):
+        exposition.scrape(f"application/openmetrics-text; version=1.0.{number}")
+    assert len(exposition._made) < 10  # noqa: SLF001  # what grows
 
 
 def test_metrics_follow_the_state_and_the_view(running, daemon):

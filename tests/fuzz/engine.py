@@ -5,8 +5,10 @@ libFuzzer ends the process itself; what it prints is for the driver.
 
 import gc
 import importlib
+import os
 import random
 import sys
+import traceback
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -51,8 +53,15 @@ def main() -> None:
         made = tree_mutant(data, chance) if chance.random() < 0.5 else None
         return made if made is not None and len(made) <= most else atheris.Mutate(data, most)
 
+    def feed(data: bytes) -> None:
+        try:
+            target.feed(data)
+        except Exception:  # noqa: BLE001  # any is a fault
+            traceback.print_exc()
+            os.abort()  # an exit would wait for threads of the server, and the input be lost
+
     more = {"custom_mutator": mutate} if target.json else {}
-    atheris.Setup([sys.argv[0], *sys.argv[3:]], target.feed, **more)
+    atheris.Setup([sys.argv[0], *sys.argv[3:]], feed, **more)
     atheris.Fuzz()
 
 

@@ -30,14 +30,14 @@ def _bytes(data: bytes, chance: random.Random, tokens: Sequence[bytes]) -> bytes
     at = chance.randrange(len(data) + 1)
     end = min(len(data), at + chance.choice((1, 2, 4, 16, 64, 400)))
     piece = data[at:end]
-    new = chance.choice(
+    new: bytes = chance.choice(
         [
             bytes([chance.randrange(256)]),
             chance.randbytes(len(piece)),
             b"",
             piece * chance.choice((2, 3, 50)),
             bytes(len(piece)),
-            chance.choice(tokens or (b"\xff",)),
+            *([chance.choice(tokens)] if tokens else [b"\xff"]),
             *([bytes([piece[0] ^ 1 << chance.randrange(8)]) + piece[1:]] if piece else []),
         ]
     )

@@ -9,6 +9,9 @@ from capture_canary.export.metrics import StateCollector
 from capture_canary.export.operation import OperationCollector
 from capture_canary.service.board import View
 
+_FORMATS = 4
+"""Kept at a time: real scrapers ask for one or two."""
+
 
 class Exposition:
     """What a scrape gets; used by one thread."""
@@ -29,8 +32,18 @@ class Exposition:
         if view.state is not self._shown.state or _marks(view) != _marks(self._shown):
             self._shown = view
             self._made.clear()
+        try:
+            return self._text(accept)
+        except (
+            TypeError
+        ):  # the library compares the version asked for as numbers, and it may be none
+            return self._text("")
+
+    def _text(self, accept: str) -> tuple[bytes, str]:
         encode, content_type = choose_encoder(accept)
         if content_type not in self._made:
+            if len(self._made) >= _FORMATS:  # the library takes any version for one of its own
+                self._made.clear()
             self._made[content_type] = encode(self._registry)
         return self._made[content_type], content_type
 
