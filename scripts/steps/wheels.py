@@ -89,4 +89,4 @@ def test(args: argparse.Namespace) -> None:
 def scan(_: argparse.Namespace) -> None:
     """Ask PyPI's advisories for what is locked; a known vulnerability ends it."""
     locked = [word for name in LOCKS for word in ("-r", ROOT / "images" / name)]
-    run(sys.executable, "-m", "pip_audit", "--disable-pip", "--require-hashes", *locked)
+    run(sys.executable, "-m", "pip_audit", "--strict", "--disable-pip", "--require-hashes", *locked)
