@@ -106,5 +106,5 @@ def _first(root: Root, paths: Iterable[PurePath]) -> Fact:
     if not said:
         return Fact(value=None, source="; ".join(flaws))
     value, source = said[0]
-    others = [f"{_DISAGREES}{path} says {other}" for other, path in said[1:] if other != value]
+    others = [f"{_DISAGREES}{path} says {other}" for other, path in said if other != value]
     return Fact(value=value, source=f"{source}{''.join(others)}")
