@@ -69,7 +69,7 @@ bench-failing: $(VENV)/test ## every allocation and system call of the C parts f
 bench-fuzzing: $(VENV)/test ## what others can write into what the C parts read, with libFuzzer: half an hour
 	$(BIN)/python -m bench.fuzzing
 
-mutants: $(VENV)/test ## changes of MODULE ("gate trend/law.py"; all that docs/mutation.md has: an hour) that no test notices
+mutants: $(VENV)/test ## changes of MODULE ("gate trend/law.py"; else all of docs/mutation.md) that no test notices
 	$(BIN)/python -m pip install --quiet --group mutation
 	nice $(BIN)/python -m bench.mutation $(MODULE)
 
