@@ -20,6 +20,11 @@ def main() -> int:
     quick = [sys.executable, "-m", "bench.statistics", "--quick"]
     if subprocess.run(quick, check=False, cwd=HERE.parent).returncode:
         failed.append("statistics")
+    print("\n## interference\n", flush=True)
+    if subprocess.run(
+        [sys.executable, "-m", "bench.interference"], check=False, cwd=HERE.parent
+    ).returncode:
+        failed.append("interference")
     if failed:
         print(f"\nfailed: {', '.join(failed)}")
     return bool(failed)

@@ -108,7 +108,8 @@ def measure(environment: str | None, turns: int, quads: int, size: Size, seed: i
                     found.add(name, *turn.quad(name, order))
                 held.append(taken.while_probing(ours, folder / "node", turn.pids()))
         probe = taken.of_a_probe(ours)
-    return Found(found, taken.most(held), probe, taken.of_a_day())
+        busy = ours.busy
+    return Found(found, taken.most(held), probe, taken.of_a_day(), busy)
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bench.daemon import Daemon, children
+from bench.daemon import Daemon, children, cpu_seconds
 
 from capture_canary.service.daemon import BEAT
 
@@ -30,6 +30,7 @@ class Beside:
     def __init__(self, folder: Path, emulate: str) -> None:
         """Start it, let its first probe pass, and stop it."""
         self.daemon = Daemon(folder, *SETTINGS, emulate=emulate)
+        self._cpu = self._observed = 0.0
         self.daemon.first_scrape()
         self.daemon.probe_until(1)
         self._rest()
@@ -39,6 +40,11 @@ class Beside:
     def pid(self) -> int:
         """The daemon's process."""
         return self.daemon.process.pid
+
+    @property
+    def busy(self) -> float:
+        """Share of a core that it took while it observed: it is scraped in each block, and has much to catch up."""
+        return self._cpu / self._observed
 
     def _rest(self) -> None:
         """Wait until no probe runs, nor one that was asked for is still to begin with the next beat."""
@@ -61,7 +67,10 @@ class Beside:
         with self.awake():
             time.sleep(CATCH_UP)
             with repeating(lambda: self.daemon.get("/metrics"), SCRAPE):
+                cpu, begin = cpu_seconds(self.pid), time.monotonic()
                 yield
+                self._cpu += cpu_seconds(self.pid) - cpu
+                self._observed += time.monotonic() - begin
 
     @contextmanager
     def asked(self) -> Iterator[None]:

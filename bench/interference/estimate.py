@@ -82,6 +82,8 @@ class Found(NamedTuple):
     probe: OfAProbe
     cpu_a_day: float
     """Of a daemon that observes."""
+    busy: float
+    """Share of a core that it took in the blocks beside it."""
 
 
 def report(found: Found) -> None:
@@ -97,7 +99,7 @@ def report(found: Found) -> None:
 
 
 def over_a_day(found: Found) -> None:
-    """Print what a day's probes cost the victim."""
+    """Print what a day costs the victim: slowdowns times the share of time; of the daemon, that of its CPU time."""
     gate, probe = Config().gate, Config().probe
     duties = {
         "default schedule, the probes' measured time": found.probe.device_seconds
@@ -107,16 +109,19 @@ def over_a_day(found: Found) -> None:
         / float(probe.interval),
         "the whole default budget": float(gate.budget) / probe.ranks / DAY,
     }
-    print("\n| a probe's slowdown over a day | share of time | capture | replay | under 1 % |")
+    rows = [("a probe, on another core", *duty) for duty in duties.items()] + [
+        ("a probe, cores shared", *duty) for duty in duties.items()
+    ]
+    usual = found.cpu_a_day / DAY
+    what = f"{usual:.3%} of a core, as in a day, not {found.busy:.0%} as in these blocks"
+    rows.append(("the daemon, observing", what, usual / found.busy))
+    print("\n| slowdown over a day | share of time | capture | replay | under 1 % |")
     print("| --- | --- | --- | --- | --- |")
-    for name in ("a probe, on another core", "a probe, cores shared"):
-        for what, duty in duties.items():
-            ratios = [found.quads.ratio(name, phase, "time").over(duty) for phase in PHASES]
-            slow = [f"{one.middle - 1:+.4%} (to {one.high - 1:+.4%})" for one in ratios]
-            under = all(one.high - 1 < LIMIT for one in ratios)
-            print(
-                f"| {name}; {what} | {duty:.4%} | {' | '.join(slow)} | {'yes' if under else 'NO'} |"
-            )
+    for name, what, duty in rows:
+        ratios = [found.quads.ratio(name, phase, "time").over(duty) for phase in PHASES]
+        slow = [f"{one.middle - 1:+.4%} (to {one.high - 1:+.4%})" for one in ratios]
+        under = all(one.high - 1 < LIMIT for one in ratios)
+        print(f"| {name}; {what} | {duty:.4%} | {' | '.join(slow)} | {'yes' if under else 'NO'} |")
 
 
 def taken(found: Found) -> None:
