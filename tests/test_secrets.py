@@ -85,6 +85,7 @@ def command(*words: str, environ: Mapping[str, str]) -> str:
         capture_output=True,
         check=False,
         timeout=300,
+        cwd=environ["CAPTURE_CANARY_STATE_DIR"],
     )
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
@@ -117,7 +118,11 @@ def said(tmp_path_factory) -> dict[str, str]:
                 found[f"GET {path}"] = ask(daemon.port, path, PASSWORD)
                 found[f"GET {path} refused"] = ask(daemon.port, path, f"{MARK}16")
             web.write_text(f"basic_auth_users:\n  alice: {PASSWORD}\n")
-            ask(daemon.port, "/", PASSWORD)
+            until(
+                lambda: (
+                    ask(daemon.port, "/", PASSWORD) and "web_config_kept" in daemon.log.read_text()
+                )
+            )
         finally:
             daemon.process.terminate()
             daemon.process.wait(60)
