@@ -4,10 +4,13 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, Phase, settings
+
+from capture_canary.store import Store
 
 # How long an example takes is the machine's matter, not the code's.
 settings.register_profile(
@@ -48,3 +51,19 @@ def own_log() -> Iterator[None]:
     """Undo what a command under test set up: its log may go to a stream that closes with the test."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def own_stores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the histories that a test opened: from 3.13 on, Python complains of those that it collects open."""
+    opened: list[Store] = []
+    begin = Store.__init__
+
+    def note(store: Store, *args: Any, **options: Any) -> None:
+        begin(store, *args, **options)
+        opened.append(store)
+
+    monkeypatch.setattr(Store, "__init__", note)
+    yield
+    for store in opened:
+        store.close()
