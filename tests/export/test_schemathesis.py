@@ -20,7 +20,7 @@ from capture_canary.export.api.operations import OPERATIONS
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 EXAMPLES = "12"
-"""For each operation and phase: `-n 300` found nothing more."""
+"""For each operation and phase: thirty found nothing more."""
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["open", "guarded"])
