@@ -188,3 +188,29 @@ def server(ks: list[int], *, peers: int, scratch: bool, tags: int, roce: bool) -
             copies += 4 + peers + (2 * peers if roce else 0) + (peers + scratch) * listed
         points.append(Point(before - tags, k, copies))
     return points
+
+
+def test_without_a_word_there_is_neither_scratch_memory_nor_a_link():
+    """Four collectives, three peers; by hand."""
+    assert law.growing(4, 3, 2) == 4 * 7 + 3 * (4 + 16 + 10)
+    assert law.scratch_only(4, 3, 2) == 4 * 7 + 3 * (4 + 10)
+    assert law.fixed_all_gather(4, 3, 2) == 4 * 13
+    assert law.fixed_all_reduce(3, 1) == 14
+    assert law.slope(4, 3) == 48
+    assert law.slope_bytes(4, 3) == 48 * 11_984
+
+
+def test_each_link_takes_a_copy_a_collective():
+    with_links, without = (law.growing(4, 3, 2, roce_links=links) for links in (6, 0))
+    assert with_links - without == 4 * 6
+
+
+def test_lists_of_nobody_are_not_the_law():
+    """One list that grows, no peer, and no tag before the first capture."""
+    alone = [Point(n * 2, 2, 2 * 4 + 3 + n * 4) for n in range(4)]
+    assert law.matches(alone) is False
+
+
+def test_captures_that_begin_alike_and_copy_differently_are_not_the_law():
+    assert law.matches([Point(4, 2, 30), Point(4, 2, 40)]) is False
+    assert law.matches([Point(4, 2, 40), Point(4, 2, 30)]) is False

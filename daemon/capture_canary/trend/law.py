@@ -102,8 +102,8 @@ def _order_notify(n: int) -> int:
 
 
 def _spread(point: Point) -> int:
-    """Twice the tags that a tag of this capture finds listed, on average, itself included."""
-    return 2 * point.tags_before + point.k + 1
+    """Twice the tags that a tag of this capture finds listed, on average, and one less."""
+    return 2 * point.tags_before + point.k
 
 
 def _lists_grown(points: Sequence[Point]) -> int | None:
@@ -111,7 +111,7 @@ def _lists_grown(points: Sequence[Point]) -> int | None:
     first, last = points[0], points[-1]
     run = first.k * last.k * (_spread(last) - _spread(first))
     rise = 2 * (last.copies * first.k - first.copies * last.k)
-    if run <= 0 or rise <= 0 or rise % run:
+    if run <= 0 or rise % run:
         return None
     return rise // run
 
