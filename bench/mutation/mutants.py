@@ -44,10 +44,10 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
-    """Yield every mutant of a module; annotations are left alone: no test runs them, type checkers do."""
+    """Yield every mutant of a module; what type checkers watch is left alone."""
     code = path.read_text()
     nodes = list(ast_nodes(get_ast(code)))
-    annotations = list(_annotations(code))
+    typed = list(_typed(code))
     provider: Any = OperatorProvider()  # it has no types
     for name in OPERATORS:
         operator = provider[name]()
@@ -58,7 +58,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             # Cosmic Ray takes the bare star of a parameter list for a product.
             if node.type == "operator" and node.parent.type == "parameters":
                 continue
-            if any(first <= begin < last for first, last in annotations):
+            if any(first <= begin < last for first, last in typed):
                 continue
             source = cast("str", mutate_code(code, operator, occurrence))  # it named the place
             yield Mutant(begin[0], *_changed(code, source), source)
@@ -76,10 +76,11 @@ def lines_of(code: str) -> dict[int, range]:
     return found
 
 
-def _annotations(code: str) -> Iterator[tuple[Place, Place]]:
+def _typed(code: str) -> Iterator[tuple[Place, Place]]:
+    """What type checkers watch: annotations, and whether a class is frozen and takes its fields by name."""
     for node in ast.walk(ast.parse(code)):
-        for name in ("annotation", "returns"):
-            one = getattr(node, name, None)
+        options = [one.value for one in node.keywords] if isinstance(node, ast.ClassDef) else []
+        for one in (getattr(node, "annotation", None), getattr(node, "returns", None), *options):
             if isinstance(one, ast.expr):
                 yield (
                     (one.lineno, one.col_offset),

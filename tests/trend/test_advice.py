@@ -115,3 +115,8 @@ def test_servers_with_nothing_to_do():
     assert for_server(server(expected="not exposed"), None) == ""
     assert "Keep AIV" in for_server(server(expected="mitigated", mode="AIV"), None)
     assert "because" in for_server(server(expected="unknown"), None)
+
+
+@pytest.mark.parametrize(("hcomm", "end"), [("9.0.0", "known (hcomm 9.0.0)."), (None, "known.")])
+def test_what_is_unknown_is_of_this_hcomm(hcomm, end):
+    assert remedy(judgement("unknown"), soc="a3", mode=None, hcomm=hcomm).endswith(end)

@@ -322,3 +322,23 @@ def test_a_growth_of_time_is_worth_a_verdict_from_the_greater_floor_on():
     assert judged(grown, floor_seconds=1e-4, floor_ratio=1e-3).cause == "other"
     assert judged(grown, floor_seconds=1e-4).cause is None
     assert judged(grown, floor_ratio=1e-3).cause is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"outcome": "failed"}, "failed at capture 2"),
+        ({"ambiguous": True}, "overlapped other captures from capture 2 on"),
+    ],
+)
+def test_of_several_flaws_the_first_is_named(changes, words):
+    flawed = [capture(n, 0, **(changes if n in {2, 4} else {})) for n in range(1, 6)]
+    assert words in judged([*arm(OWN, none)[1:], series(flawed)]).reason
+
+
+def test_a_series_that_grows_speaks_for_all_however_well_others_were_measured():
+    steady = clocked(None, seconds=lambda _n: 0.01)[1:]
+    (lone,) = clocked(None, control=None)[:1]
+    time = judged([*steady, lone]).time
+    assert time is not None
+    assert (time.decision, time.paired) == ("grows", False)

@@ -41,7 +41,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     floor_seconds: float
     floor_ratio: float
     repeated_after: float | None
-    rounds: int = 1
+    rounds: int
     told: TimeTest | None = None
     """What time alone said when the measurement was judged first; None: to be found now."""
 

@@ -45,12 +45,6 @@ class SeriesFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def series_facts(series: Series) -> SeriesFacts:
     """Return what a series says."""
-    known = (
-        series.collectives is not None
-        and series.peers is not None
-        and series.arm != "aiv"
-        and not mitigates(series.mode)
-    )
     return SeriesFacts(
         arm=series.arm,
         mode=series.mode,
@@ -61,9 +55,17 @@ def series_facts(series: Series) -> SeriesFacts:
         trend=growth.copies_trend(series) or "unknown",
         copies=growth.copies_growth(series),
         seconds=growth.seconds_growth(series),
-        law_slope=law.slope(series.collectives or 0, series.peers or 0) if known else None,
+        law_slope=_law_slope(series),
         matches_law=growth.matches_law(series),
     )
+
+
+def _law_slope(series: Series) -> int | None:
+    if series.collectives is None or series.peers is None:
+        return None
+    if series.arm == "aiv" or mitigates(series.mode):
+        return None
+    return law.slope(series.collectives, series.peers)
 
 
 def steps(report: Report, evidence: Evidence) -> list[Step]:
@@ -120,5 +122,6 @@ def _case(report: Report, evidence: Evidence) -> Case:
         floor_ratio=FLOOR_RATIO,
         # How long ago is not kept, but the row answers from this on only.
         repeated_after=REPEAT_SECONDS if report.cause == "time_only" else None,
+        rounds=1,  # not kept; asked for only where time was not judged then
         told=report.time,
     )
