@@ -54,11 +54,15 @@ def counted(series: Series) -> list[Counted]:
     last = 0
     for order, capture in _in_order(series):
         k = _collectives(series, capture)
-        # Captures that nobody recorded count as those that were: a server's graphs are captured in rounds of the same.
-        before = None if tags is None or k is None else tags + round(usual * (order - last - 1))
+        before = None
+        if tags is not None and k is not None:
+            # Captures that nobody recorded count as those that were: servers capture in rounds of the same graphs.
+            before = tags + round(usual * (order - last - 1))
+            tags = before + k
+        else:
+            tags = None
         if order in good and capture.h2d_copies is not None and k != 0:
             points.append(Counted(order, capture.h2d_copies, k, before))
-        tags = None if before is None or k is None else before + k
         last = order
     return points
 
