@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import capture, flat, grows, none, series
 
+from capture_canary.model import Series
 from capture_canary.trend import growth, law
 
 
@@ -199,3 +200,31 @@ def test_growing_asks_them_all():
     assert growth.growing([still, still]) is False
     assert growth.growing([still, short]) is None
     assert growth.growing([]) is None
+
+
+def mixed(copies: list[int], ks: list[int | None]) -> Series:
+    """Graphs of these numbers of collectives (None: not known)."""
+    return series(
+        [
+            capture(n, count, collectives={} if k is None else {"AllReduce": k})
+            for n, (count, k) in enumerate(zip(copies, ks, strict=True), 1)
+        ],
+        k=None,
+    )
+
+
+def test_from_a_graph_of_unknown_size_on_the_law_is_not_asked():
+    one = mixed([0, 10, 20, 30], [2, 2, None, 2])
+    assert growth.copies_trend(one) is None
+    assert growth.matches_law(one) is None
+    assert growth.copies_trend(mixed([0, 10, 20, 30, 40], [2, 2, None, 2, 2])) == "growing"
+
+
+@pytest.mark.parametrize(("last", "trend"), [(30, "flat"), (35, "irregular")])
+def test_less_than_a_step_of_the_law_from_first_to_last_is_flat(last, trend):
+    """A step from 2 collectives to 4 is 24 copies, both brought to 8: 30 makes 20 more, 35 makes 30."""
+    assert growth.copies_trend(mixed([9, 10, 0, 0, last], [2, 2, 16, 16, 4])) == trend
+
+
+def test_of_series_that_grow_alike_the_first_is_named():
+    assert growth.worst([series([0, 8, 16, 24]), series([0, 8, 16, 24], rank=1)]).series == 0
