@@ -101,5 +101,7 @@ def test_a_series_says_its_growth_and_what_the_law_foretells():
     assert found.copies is not None
     assert found.copies.estimate == 768
     assert series_facts(make_series(arm="aiv", mode="AIV", grows=False)).law_slope is None
+    assert series_facts(make_series(arm="aiv", mode=None, grows=False)).law_slope is None
+    assert series_facts(make_series(mode="AIV", grows=False)).law_slope is None
     blank = msgspec.structs.replace(make_series(counted=False), peers=None)
     assert (series_facts(blank).trend, series_facts(blank).law_slope) == ("unknown", None)

@@ -63,3 +63,38 @@ def test_negligible(seconds, small):
     assert negligible(Impact(seconds_per_load=seconds, graphs=35)) is small
     assert not negligible(None)
     assert impacts.NEGLIGIBLE_SECONDS == 1
+
+
+@pytest.mark.parametrize(
+    ("copies", "seconds", "price"),
+    [
+        ((5, 6), (1.0, 3.0), 2.0),  # what was added
+        ((5, 5), (1.0, 2.0), 0.3),  # no copy was: the mean
+        ((5, 6), (1.0, 1.0), 2 / 11),  # no time was
+        ((0, 1), (3.0, 1.0), 4.0),
+        ((0, 0), (1.0, 1.0), None),
+    ],
+)
+def test_the_price_is_what_was_added_else_the_mean(copies, seconds, price):
+    captures = [
+        capture(n, count, copy_seconds=took)
+        for n, (count, took) in enumerate(zip(copies, seconds, strict=True), 2)
+    ]
+    assert seconds_per_copy([series(captures)]) == (price and pytest.approx(price))
+
+
+def test_graphs_of_several_sizes_are_scaled_from_the_last():
+    """One peer: a tag copies five blocks and the list that it is put on."""
+    captures, before = [], 0
+    for n, k in enumerate([2, 2, 2, 2, 4], 1):
+        copies = sum(5 + before + own for own in range(1, k + 1))
+        captures.append(
+            capture(n, copies, copy_seconds=copies * 1e-6, collectives={"AllReduce": k})
+        )
+        before += k
+    plain, scaled = (
+        impact([series(captures, k=None)], collectives_per_graph=k).seconds_per_load
+        for k in (None, 8)
+    )
+    assert plain is not None
+    assert scaled == pytest.approx(plain * (8 / 4) ** 2)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from capture_canary.model import Capture, Impact, Series
+from capture_canary.model import Impact, Series
 from capture_canary.trend.growth import copies_growth, copies_trend, counted, judged
 
 GRAPHS_PER_LOAD = 35
@@ -60,20 +60,25 @@ def seconds_per_copy(series: Sequence[Series]) -> float | None:
     """
     added_copies = added_seconds = copies = seconds = 0.0
     for one in series:
-        timed = [c for c in _timed(one) if c.h2d_copies is not None and c.copy_seconds is not None]
-        copies += sum(c.h2d_copies or 0 for c in timed)
-        seconds += sum(c.copy_seconds or 0.0 for c in timed)
-        if timed:
-            added_copies += (timed[-1].h2d_copies or 0) - (timed[0].h2d_copies or 0)
-            added_seconds += (timed[-1].copy_seconds or 0.0) - (timed[0].copy_seconds or 0.0)
+        if timed := _timed(one):
+            (first, began), (last, ended) = timed[0], timed[-1]
+            added_copies += last - first
+            added_seconds += ended - began
+            copies += sum(count for count, _ in timed)
+            seconds += sum(took for _, took in timed)
     if added_copies > 0 and added_seconds > 0:
         return added_seconds / added_copies
     return seconds / copies if copies > 0 else None
 
 
-def _timed(series: Series) -> list[Capture]:
+def _timed(series: Series) -> list[tuple[int, float]]:
+    """The copies of each capture that counts, and the seconds that they took."""
     orders = {point.order for point in counted(series)}
-    return [capture for capture in judged(series) if capture.order in orders]
+    return [
+        (one.h2d_copies, one.copy_seconds)
+        for one in judged(series)
+        if one.order in orders and one.h2d_copies is not None and one.copy_seconds is not None
+    ]
 
 
 def _scale(series: Series, collectives: int | None) -> float:
