@@ -69,6 +69,7 @@ def test_negligible(seconds, small):
     ("copies", "seconds", "price"),
     [
         ((5, 6), (1.0, 3.0), 2.0),  # what was added
+        ((5, 6, 9), (1.0, 3.0, 5.0), 1.0),  # from the first to the last
         ((5, 5), (1.0, 2.0), 0.3),  # no copy was: the mean
         ((5, 6), (1.0, 1.0), 2 / 11),  # no time was
         ((0, 1), (3.0, 1.0), 4.0),

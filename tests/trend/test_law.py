@@ -214,3 +214,8 @@ def test_lists_of_nobody_are_not_the_law():
 def test_captures_that_begin_alike_and_copy_differently_are_not_the_law():
     assert law.matches([Point(4, 2, 30), Point(4, 2, 40)]) is False
     assert law.matches([Point(4, 2, 40), Point(4, 2, 30)]) is False
+
+
+def test_no_series_begins_with_less_than_no_tag():
+    assert law.matches([Point(0, 1, 6), Point(1, 1, 7)]) is True
+    assert law.matches([Point(0, 1, 5), Point(1, 1, 6)]) is False
