@@ -49,3 +49,13 @@ def test_flat_points_have_no_r2():
 
     assert found is not None
     assert (0.0, None) == (found.slope, found.r2)
+
+
+def test_three_points_are_enough_and_the_interval_is_even():
+    points = [(1.0, 1.0), (2.0, 4.0), (3.0, 4.0)]
+    found = line.fit(points)
+    expected: Any = stats.linregress([x for x, _ in points], [y for _, y in points])
+
+    assert found is not None
+    half = stats.t.ppf(0.975, 1) * expected.stderr
+    assert pytest.approx((1.5 - half, 1.5, 1.5 + half)) == (found.lower, found.slope, found.upper)
