@@ -179,9 +179,8 @@ def children(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process took."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU time that a process took, by its clock: /proc counts in hundredths, which may be none."""
+    return time.clock_gettime(~pid << 3 | 2)  # as clock_getcpuclockid(3) of glibc has it
 
 
 SHM = Path("/dev/shm")  # noqa: S108 - looked at, not written

@@ -74,8 +74,10 @@ class Beside:
 
     @contextmanager
     def asked(self) -> Iterator[None]:
-        """Have it asked to probe, one probe after the other."""
+        """Have it asked to probe, one probe after the other, from when the first has begun."""
         with repeating(lambda: self.daemon.process.send_signal(signal.SIGUSR1), ASK):
+            while not children(self.pid):
+                time.sleep(0.001)
             yield
         self._rest()
 
@@ -83,8 +85,6 @@ class Beside:
     def probing(self) -> Iterator[None]:
         """Have it probe, from before the block to its end."""
         with self.awake(), self.asked():
-            while not children(self.pid):
-                time.sleep(0.001)
             yield
 
     def end(self) -> None:
