@@ -22,7 +22,7 @@ def test_it_is_scipys(noise: list[int], slope: int):
     assert pytest.approx(expected.slope, abs=1e-6) == found.slope
     assert pytest.approx(expected.intercept, abs=1e-4) == found.intercept
     half = 0.0 if found.r2 is None else stats.t.ppf(0.975, len(points) - 2) * expected.stderr
-    assert pytest.approx(half, rel=2e-3, abs=1e-6) == found.upper - found.slope
+    assert pytest.approx(half, rel=1e-6, abs=1e-6) == found.upper - found.slope
     if found.r2 is not None and found.slope:
         assert pytest.approx(expected.rvalue**2, abs=1e-6) == found.r2
 
@@ -51,11 +51,13 @@ def test_flat_points_have_no_r2():
     assert (0.0, None) == (found.slope, found.r2)
 
 
-def test_three_points_are_enough_and_the_interval_is_even():
-    points = [(1.0, 1.0), (2.0, 4.0), (3.0, 4.0)]
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7, 8, 20, 101, 1000])
+def test_few_points_have_the_interval_of_students_t(n: int):
+    points = [(float(x), float(3 * x + x * x % 7)) for x in range(n)]
     found = line.fit(points)
     expected: Any = stats.linregress([x for x, _ in points], [y for _, y in points])
 
     assert found is not None
-    half = stats.t.ppf(0.975, 1) * expected.stderr
-    assert pytest.approx((1.5 - half, 1.5, 1.5 + half)) == (found.lower, found.slope, found.upper)
+    half = stats.t.ppf(0.975, n - 2) * expected.stderr
+    assert pytest.approx(half, rel=1e-7) == found.upper - found.slope
+    assert pytest.approx(half, rel=1e-7) == found.slope - found.lower
