@@ -73,6 +73,7 @@ class _Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> object:
+        _forget()
         self.coverage.switch_context(name_of(item.nodeid))
         result = yield
         self.coverage.switch_context("")
@@ -91,6 +92,15 @@ class _Recorder:
             for path in data.measured_files()
         }
         return Covered(tests=tests, seconds=dict(self.seconds))
+
+
+def _forget() -> None:
+    """Clear the package's caches: what is remembered from one test would not be seen to run in the next."""
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] == PACKAGE:
+            for value in vars(module).values():
+                if callable(clear := getattr(value, "cache_clear", None)):
+                    clear()
 
 
 def name_of(nodeid: str) -> str:

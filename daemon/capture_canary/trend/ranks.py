@@ -14,7 +14,7 @@ SLOPES = (0.055, 0.18, 0.5, 1.5)
 
 _STEP = 0.4
 _NOISE = [_STEP * n for n in range(-11, 12)]
-"""Deviations of the newest value that its place is averaged over, by the trapezoid rule: good to 4 % among 100."""
+"""Deviations of the newest value that its place is averaged over, by the trapezoid rule: good to 5 % among 100."""
 _LEAST = 1e-300
 """Chance of a place that floating point takes for impossible."""
 _WEIGHTS = [math.exp(-x * x / 2) for x in _NOISE]
