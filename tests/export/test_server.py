@@ -2,10 +2,12 @@
 
 import contextlib
 import errno
+import gc
 import http.client
 import resource
 import socket
 import ssl
+import struct
 import threading
 import time
 from contextlib import ExitStack, closing
@@ -17,7 +19,7 @@ from tests.export.showing import Daemon, get, serving
 from tests.export.test_metrics import DEGRADED
 
 from capture_canary.export.app import make_app
-from capture_canary.export.connections import Limits
+from capture_canary.export.connections import Connection, Limits
 from capture_canary.export.exposition import Exposition
 from capture_canary.export.server import NotServingError, Server
 
@@ -169,6 +171,33 @@ def test_an_idle_connection_is_kept_for_its_time_only(daemon):
         assert client.sock is first
         assert ended(first)
         client.close()
+
+
+def connections_kept() -> int:
+    gc.collect()
+    return sum(isinstance(one, Connection) for one in gc.get_objects())
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"no HTTP\r\n\r\n"],
+    ids=["silent", "half a request", "a request", "no request"],
+)
+def test_nothing_is_kept_of_who_left(running, said, reset):
+    before = connections_kept()
+    for _ in range(20):
+        with connected(running) as client:
+            client.sendall(said)
+            answer = b""
+            while said.endswith(b"\r\n\r\n") and not answer.endswith((b"ok\n", b"received.")):
+                answer += client.recv(1000)
+            if reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    deadline = time.monotonic() + 30
+    while (kept := connections_kept()) > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert kept <= before
 
 
 @pytest.fixture

@@ -121,6 +121,7 @@ class Connection(H11Protocol):
         """Forget it."""
         self._forget()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves its timer, and so all of us, where the client reset it
 
     def _rest(self) -> bool:
         """Count as idle if nothing is under way."""
