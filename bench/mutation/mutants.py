@@ -61,6 +61,8 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             if any(first <= begin < last for first, last in typed):
                 continue
             source = cast("str", mutate_code(code, operator, occurrence))  # it named the place
+            if ast.dump(ast.parse(source)) == ast.dump(ast.parse(code)):
+                continue  # 1e+100 for 1e100
             yield Mutant(begin[0], *_changed(code, source), source)
 
 
@@ -77,9 +79,17 @@ def lines_of(code: str) -> dict[int, range]:
 
 
 def _typed(code: str) -> Iterator[tuple[Place, Place]]:
-    """What type checkers watch: annotations, and whether a class is frozen and takes its fields by name."""
+    """What type checkers watch: annotations, and whether a class is frozen and takes its fields by name.
+
+    And zip's `strict`, which asserts.
+    """
     for node in ast.walk(ast.parse(code)):
-        options = [one.value for one in node.keywords] if isinstance(node, ast.ClassDef) else []
+        zipped = (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
+        )
+        options = (
+            [one.value for one in node.keywords] if isinstance(node, ast.ClassDef) or zipped else []
+        )
         for one in (getattr(node, "annotation", None), getattr(node, "returns", None), *options):
             if isinstance(one, ast.expr):
                 yield (

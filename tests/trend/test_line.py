@@ -39,7 +39,9 @@ def test_a_straight_line_has_no_width():
     )
 
 
-@pytest.mark.parametrize("points", [[], [(1.0, 2.0)] * 2, [(1.0, 2.0)] * 5])
+@pytest.mark.parametrize(
+    "points", [[], [(1.0, 2.0)] * 2, [(1.0, 2.0), (2.0, 3.0)], [(1.0, 2.0)] * 5]
+)
 def test_no_line(points: list[tuple[float, float]]):
     assert line.fit(points) is None
 

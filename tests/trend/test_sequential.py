@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capture_canary.trend.ranks import SLOPES, payoffs
+from capture_canary.trend.ranks import SLOPES, Payoffs, payoffs
 from capture_canary.trend.sequential import MAX_VALUES, Evidence
 
 # Whole numbers: what is done to them below changes no order by rounding.
@@ -69,8 +69,16 @@ def test_bets_are_those_that_the_tables_of_the_docs_were_made_with():
     assert guarded == pytest.approx([11.176947, 43.341866, 46.647686, 31.015436], abs=1e-6)
     plain = [path(seen, slopes=(slope,), steps=False)[-1] for slope, seen in rising]
     assert plain == pytest.approx([30.878077, 58.278329, 47.263594, 31.015436], abs=1e-6)
-    both = [path([0.1 * n + 3 * math.sin(n * n) for n in range(192)], steps=s)[-1] for s in (1, 0)]
+    long = [0.1 * n + 3 * math.sin(n * n) for n in range(MAX_VALUES + 9)]
+    both = [path(long, steps=steps)[-1] for steps in (True, False)]
     assert both == pytest.approx([52.598291, 62.920720], abs=1e-6)
+
+
+def test_no_table_is_longer_than_what_is_betted_on():
+    for slope in SLOPES:
+        table = Payoffs(slope)
+        table.reach(1000)
+        assert len(table) == table.longest
 
 
 @pytest.mark.parametrize("slope", [*SLOPES, 0.01, 5.0])
@@ -170,3 +178,25 @@ def test_what_reached_its_bound_stands_still(steps):
     # Staking what it need not win can only bring the end forward.
     unbound = path(rising, steps=steps)
     assert when <= next(n for n, statistic in enumerate(unbound) if statistic >= bound)
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from([0.05, 0.3, 1.0]), st.booleans())
+def test_it_is_sufficient_no_sooner_and_no_later_than_at_its_bound(rng, slope, steps):
+    rising = [slope * n + rng.gauss(0, 1) for n in range(40)]
+    unbound = path(rising, steps=steps)
+    for count in range(1, len(rising)):
+        high = max(unbound[:count])
+        below, above = (Evidence(high + off, steps=steps) for off in (-1e-6, 1e-6))
+        below.extend(rising[:count])
+        above.extend(rising[:count])
+        # What is staked, where no jump is guarded against, only brings the end forward.
+        assert below.sufficient
+        assert below.statistic == high - 1e-6
+        if steps:
+            assert not above.sufficient
+            assert above.statistic == pytest.approx(unbound[count - 1], abs=1e-9)
+
+
+def test_what_is_lost_stays_finite():
+    lost = path([-float(n) for n in range(MAX_VALUES)], slopes=(1.5,))
+    assert lost[-1] == pytest.approx(math.log(5e-324))

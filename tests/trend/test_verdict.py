@@ -123,6 +123,7 @@ TABLE = [
     ("6 AIV fails late", arm(OWN, grows) + arm("aiv", none), {"arm_failures": {"aiv": "507009"}}, "degraded", "copies_unattributed", "507009"),
     ("6 AIV cut short", arm(OWN, grows) + arm("aiv", none, captures=2), {}, "degraded", "copies_unattributed", "has 2 of 3 captures"),
     ("6 AIV of one rank", arm(OWN, grows) + drop_rank(arm("aiv", none)), {}, "degraded", "copies_unattributed", "rank 1 is missing"),
+    ("6 AIV cut short in two kinds", arm(OWN, grows) + arm("aiv", none, captures=2), {}, "degraded", "copies_unattributed", "with AIV AllReduce with graphs kept of rank 0 has 2 of 3 captures"),
     ("6 another law", arm(OWN, lambda n: 300 * n), {}, "degraded", "copies_unattributed", "not those of HCCL"),
     ("7", clocked(flat), {}, "degraded", "other", "5 ms longer (at least 5 ms"),
     ("9 no controls", clocked(flat, control=None), {}, "unknown", "suspect", "without control captures"),

@@ -52,15 +52,14 @@ class Evidence:
         self._count += 1
         for table, _paid in self._bets:
             table.reach(self._count)
-        staked = not self._steps and self._stake()
+        if not self._steps:
+            self._stake()
         # Of equal values, as a coarse clock makes, the later counts as lower.
         places = list(accumulate([value > one for one in self._latest], initial=0))
         begin = 0 if self._steps else self._count - 1
         for table, paid in self._bets:
             now = list(map(mul, paid, map(getitem, table[begin:], places[begin:])))
             paid[: len(now)] = now
-        if staked and self._paid(0) >= self._enough:
-            self._bets[0][1][0] = math.inf  # for good: the rest of it was staked
         self._latest.insert(0, value)
         del self._latest[self._longest - 1 :]
 
@@ -82,8 +81,8 @@ class Evidence:
             self._weakest = most.index(min(most))
         return self._paid(self._weakest) >= self._enough and self._least() >= self._enough
 
-    def _stake(self) -> bool:
-        """Stake what the next bet would pay beyond what is enough; return whether any was.
+    def _stake(self) -> None:
+        """Stake what the next bet would pay beyond what is enough.
 
         If the highest places pay no more than that, all pay less than 1 on average. As much is staked on the others as
         makes it 1 again. With the guard that saves a capture in 100, and would take long for every place of a jump.
@@ -98,7 +97,6 @@ class Evidence:
             stake = max(stake, more)
         for _table, paid in self._bets:
             paid[0] += self._share * min(stake, MOST)
-        return stake > 0
 
     def _least(self) -> float:
         """Return what was paid at the place of a jump where it is least, and remember the place."""
