@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 import statistics
 
 import numpy as np
@@ -72,6 +73,12 @@ def test_bets_are_those_that_the_tables_of_the_docs_were_made_with():
     long = [0.1 * n + 3 * math.sin(n * n) for n in range(MAX_VALUES + 9)]
     both = [path(long, steps=steps)[-1] for steps in (True, False)]
     assert both == pytest.approx([52.598291, 62.920720], abs=1e-6)
+
+    draw, staked = random.Random(1), 0.0  # noqa: S311 - a seeded simulation
+    for _ in range(30):
+        wavy = [0.025 * n + draw.random() + draw.random() + draw.random() for n in range(60)]
+        staked += sum(path(wavy, 2, steps=False))
+    assert staked == pytest.approx(872.843595, abs=1e-5)
 
 
 def test_no_table_is_longer_than_what_is_betted_on():

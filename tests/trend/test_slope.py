@@ -39,7 +39,7 @@ def test_bounds_are_scipys_but_for_its_normal_approximation(ys):
 
 
 @pytest.mark.parametrize("sizes", [[4], [5], [3, 3], [2, 4], [6]])
-@pytest.mark.parametrize("alpha", [0.2, 0.05, 0.01, 0.0015])
+@pytest.mark.parametrize("alpha", [0.375, 0.2, 0.05, 0.01, 0.0015])
 def test_quantile_is_that_of_all_orders(sizes, alpha):
     falls = [
         sum(sum(a > b for a, b in itertools.combinations(order, 2)) for order in orders)
@@ -61,9 +61,14 @@ def test_normal_tail_is_never_bolder_than_counting(sizes, alpha, monkeypatch):
     assert 0.9 * exact <= normal <= exact
 
 
-@given(st.floats(1e-12, 0.5))
-def test_normal_tail_is_scipys(alpha):
-    assert slope.normal_tail(alpha) == pytest.approx(scipy.stats.norm.isf(alpha), abs=1e-6)
+@given(st.lists(values, min_size=8, max_size=30), st.sampled_from([0.2, 0.025, 1e-3]))
+def test_a_fall_is_a_rise_turned_over(ys, alpha):
+    rise, fall = (
+        slope.theil_sen([[(x, sign * y) for x, y in enumerate(ys)]], alpha=alpha)
+        for sign in (1, -1)
+    )
+    assert rise is not None
+    assert fall == slope.Slope(-rise.estimate, -rise.upper, -rise.lower, rise.n)
 
 
 def test_bounds_cover_the_true_slope_as_often_as_promised():
@@ -96,3 +101,9 @@ def test_a_million_to_one_takes_ten_points():
     rise = [(x, float(x)) for x in range(10)]
     assert slope.theil_sen([rise[:9]], alpha=1e-6) is None
     assert slope.theil_sen([rise], alpha=1e-6) == slope.Slope(1, 1, 1, 10)
+
+
+def test_a_point_alone_takes_no_part_and_a_pair_does():
+    rise = [(x, float(x)) for x in range(10)]
+    assert slope.theil_sen([rise, [(3, 5.0)]], alpha=0.025) == slope.Slope(1, 1, 1, 10)
+    assert slope.theil_sen([rise, rise[:2]], alpha=0.025) == slope.Slope(1, 1, 1, 12)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from statistics import NormalDist
 from typing import NamedTuple
 
 EXACT_PAIRS = 600
@@ -75,17 +76,5 @@ def _times_uniform(counts: Sequence[int], n: int) -> list[int]:
 def _normal_quantile(sizes: Sequence[int], pairs: int, alpha: float) -> int | None:
     """Kendall's statistic is less heavy in its tails than a normal one of its variance: bounds stay valid."""
     deviation = math.sqrt(sum(n * (n - 1) * (2 * n + 5) / 72 for n in sizes))
-    cut = math.floor(pairs / 2 - normal_tail(alpha) * deviation - 1)
+    cut = math.floor(pairs / 2 + NormalDist().inv_cdf(alpha) * deviation - 1)
     return cut if cut >= 0 else None
-
-
-def normal_tail(alpha: float) -> float:
-    """Return z such that a standard normal variable exceeds it with probability alpha, for 0 < alpha <= 0.5."""
-    low, high = 0.0, 40.0
-    while high - low > 1e-12:  # noqa: PLR2004 - far below what a count of pairs can feel
-        middle = (low + high) / 2
-        if math.erfc(middle / math.sqrt(2)) / 2 > alpha:
-            low = middle
-        else:
-            high = middle
-    return high
