@@ -22,6 +22,7 @@ class ProbeFault(NamedTuple):
     kind: FailureKind
     """The reason that `probe_failures_total` counts."""
     emulate: str = GROWING
+    ranks: int = 2
 
     @property
     def hangs(self) -> bool:
@@ -32,7 +33,8 @@ class ProbeFault(NamedTuple):
     def how(self) -> str:
         """In words."""
         node = f" on a node with `{self.emulate}`" if self.emulate != GROWING else ""
-        return (f"`{self.fault}`" if self.fault else "nothing but its settings") + node
+        ranks = f", {self.ranks} ranks" if self.ranks != 2 else ""  # the default
+        return (f"`{self.fault}`" if self.fault else "nothing but its settings") + node + ranks
 
 
 class Fault(NamedTuple):
@@ -60,6 +62,9 @@ PROBES = (
     ProbeFault("dies in destroy", "die:aclmdlRIDestroy:1@1", "rank 1 failed", "child"),
     ProbeFault("dies as its communicator ends", "die:HcclCommDestroy:1@0", "rank 0 failed", "child"),
     ProbeFault("both ranks die at once", "die:HcclAllReduce:40", "failed in", "child"),
+    ProbeFault("a rank dies once its peer has failed", "slow:HcclCommInitRootInfoConfig:200@0;die:HcclCommInitRootInfoConfig:1@0;fail:HcclCommInitRootInfoConfig:1:13@1", "rank 0 failed in RunControl: its process died (signal 9)", "child"),
+    ProbeFault("one rank of four dies in a capture", "die:HcclAllReduce:20@2", "rank 2 failed in MakeCapture: its process died (signal 9)", "child", ranks=4),
+    ProbeFault("one rank of four hangs in a collective", "hang:HcclAllGather:20@3", "rank 3", "timeout", ranks=4),
     ProbeFault("one rank of two is refused a collective", "fail:HcclAllReduce:20:4@1", "returned 4", "child"),
     ProbeFault("the NPU is taken between gate and probe", "fail:aclrtSetDevice:1:107001@1", "returned 107001", "start"),
     ProbeFault("the NPU fails", "fail:aclrtSetDevice:1:507899", "aclrtSetDevice returned 507899", "start"),
@@ -98,7 +103,7 @@ GATE = (
     Fault("an NPU vanishes between gate and probe", "an `npu-smi` that shows four, a CANN that has two", "unknown, how many CANN sees in the reason, counted as `start`; the next one knows"),
     Fault("another daemon probes on this node", "the lock is held", "no probe, `locked`; the next one runs"),
     Fault("CANN is not for this driver, by the vendor's table", "CANN 9.1.0 with driver 25.0.7", "no probe, `driver_mismatch`"),
-    Fault("HBM is not given back after a probe", "`npu-smi` shows 6,000 MB more from then on", "the verdict is kept, probing is latched off and counted as `latched`"),
+    Fault("HBM is not given back after a probe", "`npu-smi` shows 6,000 MB more from then on", "the verdict is kept, probing is latched off and counted as `latched`; `probing_latched` is 1, which alerts"),
     Fault("the NPU fails in two probes in a row", "`fail:aclrtSetDevice:1:507899`", "latched off with the code; `rm` of the file turns probing on"),
     Fault("others come and go around the gate", "a process that takes and gives back NPUs at random moments, 1,000 attempts to probe", "no arm begins on an NPU that was held throughout the look before it"),
     Fault("a process comes onto an NPU of a running probe", "a process that opens it, the probe hanging", "the probe gives way: ended, its NPUs released, `yielded`; not latched off"),
@@ -124,11 +129,24 @@ SIGNALS = {
     "SIGKILL": "nothing left; the next daemon comes to its verdict",
     "SIGSTOP, later SIGCONT": "the probe ends at its deadline, unknown; the next one comes to its verdict",
 }
+LOOKING = SIGNALS | {
+    "SIGTERM": "it ends with 0 once `npu-smi` has had its 10 s, nothing left; the next daemon comes to its verdict",
+    "SIGSTOP, later SIGCONT": "the look goes on, the verdict comes",
+}
+ANY_MOMENT = SIGNALS | {"SIGSTOP, later SIGCONT": "the verdict comes"}
 DAEMON = (
     *(
         Fault(f"{signals}, a probe being in {phase}", f"`{fault}`, then `kill`", outcome)
         for phase, fault in PHASES.items()
         for signals, outcome in SIGNALS.items()
+    ),
+    *(
+        Fault(f"{signals}, the gate looking at the NPUs", "the emulated node locked, so that `npu-smi` waits, then `kill`", outcome)
+        for signals, outcome in LOOKING.items()
+    ),
+    *(
+        Fault(f"{signals} at random moments", "`kill` at some time from when a probe is asked for to some time after its end", outcome)
+        for signals, outcome in ANY_MOMENT.items()
     ),
     Fault("two daemons with one state folder", "a second one started", "the second ends with 1 and says why; the first goes on"),
     Fault("two daemons with one lock", "a second one, with a state folder of its own, while the first probes", "the second skips, `locked`; the first gone, it comes to its verdict"),

@@ -1,6 +1,8 @@
 """Faults that the daemon itself meets, as a process: it lives, or ends in good order, and nothing is left."""
 
+import fcntl
 import os
+import random
 import resource
 import signal
 import socket
@@ -16,8 +18,8 @@ import pytest
 from capture_canary.spawn import reap_adopted
 from capture_canary.store import Store
 from tests.faults import machine
-from tests.faults.node import injects, nothing_left
-from tests.faults.table import GROWING, PHASES, SIGNALS
+from tests.faults.node import injects, nothing_left, strays
+from tests.faults.table import ANY_MOMENT, GROWING, LOOKING, PHASES, SIGNALS
 from tests.running import PATIENCE, Running, until
 
 CROWD = 1000
@@ -31,8 +33,8 @@ RANKS = 3
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     running: list[Running] = []
 
-    def begin(*settings: str, **options: Any) -> Running:
-        running.append(Running(tmp_path, *settings, emulate=GROWING, **options))
+    def begin(*settings: str, folder: Path = tmp_path, **options: Any) -> Running:
+        running.append(Running(folder, *settings, emulate=GROWING, **options))
         return running[-1]
 
     yield begin
@@ -105,6 +107,81 @@ def test_signals_at_every_phase(
         store.close()
 
 
+def kill(daemon: Running, signals: str) -> bool:
+    """Send it signals; whether it goes on."""
+    if "STOP" in signals:
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.0)
+        daemon.process.send_signal(signal.SIGCONT)
+        return True
+    if signals == "SIGTERM":
+        assert daemon.end() == 0
+    else:
+        assert daemon.end(signal.SIGKILL) == -signal.SIGKILL
+    return False
+
+
+def gone() -> bool:
+    """Whether no process of a daemon is left; orphans come here where an earlier test probed in this process."""
+    reap_adopted()
+    return not strays()
+
+
+def looking(daemon: Running) -> bool:
+    """Whether its npu-smi runs."""
+    found = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
+    children = [pid for one in found for pid in one.read_text().split()]
+    return any(b"npu-smi" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children)
+
+
+@injects(*(f"{signals}, the gate looking at the NPUs" for signals in LOOKING))
+@pytest.mark.parametrize("signals", LOOKING)
+def test_signals_while_the_gate_looks(signals: str, start: Callable[..., Running], tmp_path: Path):
+    with nothing_left(GROWING):
+        daemon = start()
+        knows(daemon)
+        with Path(os.environ["CAPTURE_CANARY_EMULATE_NODE"]).open("rb") as node:
+            fcntl.flock(node, fcntl.LOCK_EX)
+            daemon.process.send_signal(signal.SIGUSR1)
+            until(lambda: looking(daemon))
+            goes_on = kill(daemon, signals)
+        until(gone if not goes_on else lambda: daemon.metric("probe_runs_total") == 2)
+        if not goes_on:
+            daemon = start()
+            daemon.probe_again()
+        assert daemon.end() == 0
+        store = Store(tmp_path / "state")
+        assert {probe.verdict for probe in store.probes()} == {"degraded"}
+        assert [skip.reason for skip in store.skips()] == ["npus_unknown"] * (signals == "SIGTERM")
+        store.close()
+
+
+@injects(*(f"{signals} at random moments" for signals in ANY_MOMENT))
+@pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("signals", ANY_MOMENT)
+def test_signals_at_random_moments(
+    signals: str, moments: int, start: Callable[..., Running], tmp_path: Path
+):
+    draw = random.Random(signals)  # noqa: S311  # when, no secret
+    with nothing_left(GROWING):
+        daemon = start("probe.deadline=60s")
+        knows(daemon)
+        begin = time.monotonic()
+        daemon.probe_again()
+        took = time.monotonic() - begin
+        for _ in range(moments):
+            daemon.process.send_signal(signal.SIGUSR1)
+            time.sleep(draw.uniform(0, 1.2 * took))
+            if not kill(daemon, signals):
+                until(gone)
+                daemon = start("probe.deadline=60s")
+            daemon.probe_again()
+        assert daemon.end() == 0
+        store = Store(tmp_path / "state")
+        assert [probe.reason for probe in store.probes() if probe.verdict != "degraded"] == []
+        store.close()
+
+
 @injects("two daemons with one state folder")
 def test_two_daemons(start: Callable[..., Running]):
     with nothing_left(GROWING):
@@ -124,7 +201,7 @@ def test_two_daemons_with_one_lock(start: Callable[..., Running], tmp_path: Path
         until(lambda: stuck(first))
         folder = tmp_path / "second"
         folder.mkdir()
-        second = Running(folder, f"lock_file={tmp_path}/lock", emulate=GROWING)
+        second = start(f"lock_file={tmp_path}/lock", folder=folder)
         until(lambda: second.metric(r'probe_skips_total\{reason="locked"\}') == 1)
         assert second.metric("probe_runs_total") == 0
         assert first.end() == 0

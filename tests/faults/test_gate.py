@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from capture_canary.export.exposition import Exposition
 from capture_canary.gate.decide import decide
 from capture_canary.gate.model import Rules
 from capture_canary.lock import acquire
@@ -221,6 +222,8 @@ def test_hbm_that_stays_taken(tmp_path: Path):
         assert state.reports["probe"].verdict == "degraded"
         why = parts.latch.why() or ""
         assert "6000 MB of HBM more in use than before" in why
+        exported, _ = Exposition(lambda: parts.board.view).scrape()
+        assert b"\ncapture_canary_probing_latched 1.0\n" in exported
         assert str(tmp_path / "latch") in why
         assert [event.kind for event in parts.store.events()] == ["latch"]
         assert parts.attempt().totals.skips == {"latched": 1}

@@ -21,7 +21,13 @@ GRACE = 2 + 5
 def test_fault_of_a_probe(fault: ProbeFault, tmp_path: Path):
     deadline = DEADLINE if fault.hangs else LONG
     with nothing_left(fault.emulate):
-        parts = Parts(tmp_path, fault.emulate, fault=fault.fault, probe__deadline=f"{deadline}s")
+        parts = Parts(
+            tmp_path,
+            fault.emulate,
+            fault=fault.fault,
+            probe__deadline=f"{deadline}s",
+            probe__ranks=str(fault.ranks),
+        )
         begin = time.monotonic()
         state = parts.attempt()
         took = time.monotonic() - begin

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.probe.scripted import ENDED, STARTED, run, spec
+from tests.running import until
 
 from capture_canary import spawn
 from capture_canary.identity import pid_namespace, start_time
@@ -24,8 +26,16 @@ def descriptors() -> list[str]:
 
 def own_children() -> set[str]:
     """Return the processes, zombies too, whose parent this process is."""
-    lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
-    return {pid for one in lists for pid in one.split()}
+    return children_of(os.getpid())
+
+
+def children_of(pid: int) -> set[str]:
+    lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return {child for one in lists for child in one.split()}
+
+
+def state(pid: str) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_good_end():
@@ -34,6 +44,25 @@ def test_good_end():
     assert outcome.failure is None
     assert [Started, Ended] == [type(record) for record in outcome.records]
     assert [] == outcome.leftover
+
+
+PAUSED = """
+from tests.probe.scripted import ENDED, STARTED, run
+outcome = run(f"time.sleep(1)\\nos.write(records, {STARTED + ENDED!r})", deadline=3.0)
+print(outcome.failure, len(outcome.records))
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3.0], ids=["in time", "beyond its deadline"])
+def test_what_was_written_while_we_were_paused_is_read(seconds: float):
+    prober = subprocess.Popen([sys.executable, "-c", PAUSED], stdout=subprocess.PIPE, text=True)
+    with prober:
+        child = until(lambda: next(iter(children_of(prober.pid)), None))
+        prober.send_signal(signal.SIGSTOP)
+        until(lambda: state(child) == "Z")
+        time.sleep(seconds)
+        prober.send_signal(signal.SIGCONT)
+        assert prober.communicate(timeout=60)[0].split() == ["None", "2"]
 
 
 def test_its_python_is_lent_this_package_and_nothing_beside_it():

@@ -92,6 +92,8 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     """What CANN returned; None where it was not CANN that said so."""
     silent: bool = False
     """It did not answer in time."""
+    died: bool = False
+    """Its process ended."""
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True, tag="noted"):

@@ -124,12 +124,14 @@ def run_arm(
             watch.close()
             if child.pid in leftover:
                 spawn.abandon(child)
-        failed = next((record for record in watch.records if isinstance(record, Failed)), None)
+        failures = [record for record in watch.records if isinstance(record, Failed)]
+        # Who died comes first: what his peers say is that he did not answer.
+        failed = min(failures, key=lambda one: not one.died, default=None)
         return ArmRun(
             records=watch.records,
             failure=_why(watch, failed, child.returncode, leftover),
             kind=_kind(watch, failed),
-            code=failed.code if failed else None,
+            code=next((one.code for one in failures if one.code is not None), None),
             seconds=time.monotonic() - begin,
             leftover=leftover,
         )

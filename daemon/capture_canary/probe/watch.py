@@ -77,10 +77,13 @@ class Watch:
                 selector.register(self._cancel, selectors.EVENT_READ, "cancel")
             while self.failure is None and {"records", "stderr"} & _names(selector):
                 left = self._deadline - time.monotonic()
-                ready = selector.select(max(0.0, min(left, _POLL)))
-                if left <= 0:
+                # Asked before its pipes are, which then hold all that it wrote. Nor are they waited for: after a pause
+                # of ours longer than that, select() would come back without what is there.
+                ended = self._child.poll() is not None
+                ready = selector.select(0 if ended else max(0.0, min(left, _POLL)))
+                if left <= 0 and not ended:
                     self.failure = CANCELLED if self.cancelled else TIMED_OUT
-                if not ready and self._child.poll() is not None:
+                if ended and not ready:
                     break  # a stray holds the pipes open
                 for key, _ in ready:
                     self._read_one(selector, key)

@@ -33,6 +33,8 @@ MAX_SPEC = 65536
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _STOP_GRACE = 5.0
 """Seconds that a rank has to finish its step once the runner wants the probe to stop."""
+_DEATH_SECONDS = 0.5
+"""For a rank's end to be seen here, once a peer has noticed it."""
 
 
 class RanksLostError(Exception):
@@ -123,24 +125,46 @@ class Leader:
         return replies
 
     def _read_reply(self, number: int, order: ranks.Order) -> ranks.Done:
+        done = msgspec.msgpack.decode(self._receive(number, order), type=ranks.Done)
+        if done.failed:
+            self._look_for_deaths(number, order)
+            raise RanksLostError
+        return done
+
+    def _look_for_deaths(self, failed: int, order: ranks.Order) -> None:
+        """Record who died: his peers only say that they could not reach him."""
+        others = {self._channels[number]: number for number in self._pids if number != failed}
+        end = time.monotonic() + _DEATH_SECONDS
+        while others:
+            ready, _, _ = select.select([*others], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                return
+            for channel in ready:
+                with contextlib.suppress(RanksLostError):
+                    self._receive(others.pop(channel), order)
+
+    def _receive(self, number: int, order: ranks.Order) -> bytes:
         data = b""
         with contextlib.suppress(OSError):  # reset by a dead rank: the same as its end
             data = self._channels[number].recv(ranks.ORDER_BYTES)
         if not data:
             status = self._reap(number)
             how = f"signal {-status}" if status < 0 else f"status {status}"
-            self._lose([number], order, f"its process died ({how})")
-        done = msgspec.msgpack.decode(data, type=ranks.Done)
-        if done.failed:
-            raise RanksLostError
-        return done
+            self._lose([number], order, f"its process died ({how})", died=True)
+        return data
 
     def _lose(
-        self, numbers: list[int], order: ranks.Order, reason: str, *, silent: bool = False
+        self,
+        numbers: list[int],
+        order: ranks.Order,
+        reason: str,
+        *,
+        silent: bool = False,
+        died: bool = False,
     ) -> NoReturn:
         for number in numbers:
             step = type(order).__name__
-            failed = Failed(rank=number, step=step, reason=reason, silent=silent)
+            failed = Failed(rank=number, step=step, reason=reason, silent=silent, died=died)
             os.write(self._records, encode(failed))
         raise RanksLostError
 
