@@ -159,3 +159,11 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def ticks(pids: list[int]) -> list[str]:
+    """CPU time of processes."""
+    return [
+        " ".join(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+        for pid in pids
+    ]

@@ -64,7 +64,7 @@ PROBES = (
     ProbeFault("both ranks die at once", "die:HcclAllReduce:40", "failed in", "child"),
     ProbeFault("a rank dies once its peer has failed", "slow:HcclCommInitRootInfoConfig:200@0;die:HcclCommInitRootInfoConfig:1@0;fail:HcclCommInitRootInfoConfig:1:13@1", "rank 0 failed in RunControl: its process died (signal 9)", "child"),
     ProbeFault("one rank of four dies in a capture", "die:HcclAllReduce:20@2", "rank 2 failed in MakeCapture: its process died (signal 9)", "child", ranks=4),
-    ProbeFault("one rank of four hangs in a collective", "hang:HcclAllGather:20@3", "rank 3", "timeout", ranks=4),
+    ProbeFault("one rank of four hangs in a collective", "hang:HcclAllReduce:20@3", "rank 3", "timeout", ranks=4),
     ProbeFault("one rank of two is refused a collective", "fail:HcclAllReduce:20:4@1", "returned 4", "child"),
     ProbeFault("the NPU is taken between gate and probe", "fail:aclrtSetDevice:1:107001@1", "returned 107001", "start"),
     ProbeFault("the NPU fails", "fail:aclrtSetDevice:1:507899", "aclrtSetDevice returned 507899", "start"),
@@ -88,6 +88,7 @@ CHILDREN = (
     Fault("no descriptor is left for a child", "RLIMIT_NOFILE", "the reason says that it could not be started"),
     Fault("the temporary folder is full", "a full tmpfs", "the reason says `No space left`"),
     Fault("the tracer does not load", "an empty file for the library", "unknown, `tracer_blind`, on a good and on a bad stack"),
+    Fault("a rank that has answered is killed while its peer hangs", "SIGKILL, the other one in `hang:aclmdlRICaptureEnd:2@1`", "ended at once, not at the deadline; the reason has the rank that was killed"),
     Fault("the child cannot be killed", "the ranks frozen by a cgroup freezer of version 1; where there is none, SIGKILL withheld", "the probe ends in time, probing is latched off; once they are gone nothing is left, and an operator unlatches"),
 )  # fmt: skip
 

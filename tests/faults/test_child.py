@@ -124,6 +124,31 @@ def test_tracer_that_does_not_load(cann: str, tmp_path: Path, monkeypatch: pytes
         parts.store.close()
 
 
+@injects("a rank that has answered is killed while its peer hangs")
+def test_death_beside_a_hang(tmp_path: Path):
+    deadline = 60
+    with nothing_left(GROWING):
+        parts = Parts(
+            tmp_path, GROWING, fault="hang:aclmdlRICaptureEnd:2@1", probe__deadline=f"{deadline}s"
+        )
+        attempt = threading.Thread(target=parts.attempt)
+        begin = time.monotonic()
+        attempt.start()
+        until(lambda: len(strays()) == 3)
+        _leader, first, second = strays()  # in the order in which they were started
+        before: list[str] = []
+        while before != (before := machine.ticks([first, second])):
+            time.sleep(0.5)
+        os.kill(first, signal.SIGKILL)
+        attempt.join(deadline)
+        assert time.monotonic() - begin < deadline
+        report = parts.board.view.state.reports["probe"]
+        assert report.verdict == "unknown"
+        assert "rank 0 failed in" in report.reason
+        assert "its process died (signal 9)" in report.reason
+        parts.store.close()
+
+
 @contextmanager
 def unkillable(pids: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have processes that no signal ends, as in a driver call that never returns."""

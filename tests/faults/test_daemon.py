@@ -54,21 +54,13 @@ def knows(daemon: Running) -> None:
         assert (daemon.metric("probe_runs_total") or 0) > before
 
 
-def ticks(pids: list[int]) -> list[str]:
-    """CPU time of processes."""
-    return [
-        " ".join(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
-        for pid in pids
-    ]
-
-
 def stuck(daemon: Running) -> bool:
     """Whether all processes of a probe are there, and none gets on."""
     pids = daemon.ranks()
     try:
-        before = ticks(pids)
+        before = machine.ticks(pids)
         time.sleep(0.3)
-        return len(pids) == RANKS and ticks(daemon.ranks()) == before
+        return len(pids) == RANKS and machine.ticks(daemon.ranks()) == before
     except OSError:
         return False
 

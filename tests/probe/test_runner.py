@@ -57,7 +57,7 @@ print(outcome.failure, len(outcome.records))
 def test_what_was_written_while_we_were_paused_is_read(seconds: float):
     prober = subprocess.Popen([sys.executable, "-c", PAUSED], stdout=subprocess.PIPE, text=True)
     with prober:
-        child = until(lambda: next(iter(children_of(prober.pid)), None))
+        (child,) = until(lambda: children_of(prober.pid))
         prober.send_signal(signal.SIGSTOP)
         until(lambda: state(child) == "Z")
         time.sleep(seconds)

@@ -52,6 +52,8 @@ class Leader:
         self._deadline = time.monotonic() + spec.deadline_seconds
         self._stopping = False
         self._channels: list[socket.socket] = []
+        self._living: dict[socket.socket, int] = {}
+        """Channels of the ranks that were not told to close."""
         self._pids: dict[int, int] = {}
         self._workload = load_workload(spec.workload)
         gc.freeze()  # the ranks share what the leader has imported
@@ -68,6 +70,7 @@ class Leader:
             os._exit(_rank_main(self._spec, number, self._workload, theirs, self._records))
         theirs.close()
         self._channels.append(ours)
+        self._living[ours] = number
         self._pids[number] = pid
 
     def run(self) -> None:
@@ -107,21 +110,23 @@ class Leader:
         for number in numbers:
             with contextlib.suppress(OSError):  # a dead rank is noticed by its missing reply
                 self._channels[number].send(data)
-        waiting = {self._channels[number]: number for number in numbers}
-        replies = {}
-        while waiting:
+        # All are watched, also who is not asked or has answered: a death is not to be found at the deadline only.
+        replies: dict[int, ranks.Done] = {}
+        while waiting := {*numbers} - {*replies}:
             watched: list[socket.socket | int] = (
-                [*waiting] if self._stopping else [*waiting, self._stdin]
+                [*self._living] if self._stopping else [*self._living, self._stdin]
             )
             ready, _, _ = select.select(watched, [], [], self._remaining())
             if not ready:
-                self._lose([*waiting.values()], order, "it did not answer in time", silent=True)
+                self._lose(sorted(waiting), order, "it did not answer in time", silent=True)
             if self._stdin in ready:
                 self._note_stop()
             for channel in ready:
                 if isinstance(channel, socket.socket):
-                    number = waiting.pop(channel)
+                    number = self._living[channel]
                     replies[number] = self._read_reply(number, order)
+                    if isinstance(order, ranks.Close):
+                        del self._living[channel]  # its end is in order
         return replies
 
     def _read_reply(self, number: int, order: ranks.Order) -> ranks.Done:
@@ -133,7 +138,7 @@ class Leader:
 
     def _look_for_deaths(self, failed: int, order: ranks.Order) -> None:
         """Record who died: his peers only say that they could not reach him."""
-        others = {self._channels[number]: number for number in self._pids if number != failed}
+        others = {channel: number for channel, number in self._living.items() if number != failed}
         end = time.monotonic() + _DEATH_SECONDS
         while others:
             ready, _, _ = select.select([*others], [], [], max(0.0, end - time.monotonic()))
