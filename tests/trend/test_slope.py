@@ -107,3 +107,19 @@ def test_a_point_alone_takes_no_part_and_a_pair_does():
     rise = [(x, float(x)) for x in range(10)]
     assert slope.theil_sen([rise, [(3, 5.0)]], alpha=0.025) == slope.Slope(1, 1, 1, 10)
     assert slope.theil_sen([rise, rise[:2]], alpha=0.025) == slope.Slope(1, 1, 1, 12)
+
+
+@pytest.mark.parametrize(("alpha", "cut"), [(0.2, 2), (0.1, 1), (0.05, 0), (0.01, None)])
+def test_the_normal_tail_of_few_pairs_may_leave_none(alpha, cut, monkeypatch):
+    monkeypatch.setattr(slope, "EXACT_PAIRS", 0)
+    assert slope.discordant_quantile([5], alpha) == cut
+
+
+@pytest.mark.parametrize("sizes", [[300], [60] * 20, [2] * 1000])
+@pytest.mark.parametrize("alpha", [0.025, 1e-6])
+def test_the_normal_tail_has_the_variance_of_random_orders(sizes, alpha):
+    # The k-th of a group falls behind 0 to k - 1 of those before it, each as likely.
+    variance = sum((k * k - 1) / 12 for size in sizes for k in range(2, size + 1))
+    pairs = sum(math.comb(size, 2) for size in sizes)
+    expected = math.floor(pairs / 2 - scipy.stats.norm.isf(alpha) * math.sqrt(variance) - 1)
+    assert slope.discordant_quantile(sizes, alpha) == expected

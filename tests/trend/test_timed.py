@@ -1,11 +1,15 @@
 """Time alone, series by series: what grows, what does not, and what cannot be told from times at all."""
 
+import itertools
 import math
 import random
+import re
 import statistics
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given, settings
@@ -16,7 +20,7 @@ from capture_canary.model import Capture
 from capture_canary.trend import timed
 from capture_canary.trend.ranks import payoffs
 from capture_canary.trend.sequential import MAX_VALUES
-from capture_canary.trend.units import Units
+from capture_canary.trend.units import Unit, Units
 from capture_canary.trend.verdict import judge
 
 SIZES = 3
@@ -136,6 +140,128 @@ def test_noise_that_remembers_too_much_is_unfit():
     assert "remembers" in found.reason
 
 
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize(("units", "judged"), [(19, False), (20, True), (40, True)])
+def test_how_much_the_noise_may_remember(units, judged, above, monkeypatch):
+    bound = 0.4 + 2.33 / math.sqrt(units)
+    remembered = math.nextafter(bound, 1) if above else bound
+    monkeypatch.setattr(timed, "autocorrelation", lambda _units: remembered)
+    grown = examined(rounds(units + 1, lambda n: 5e-4 * n))
+    assert (grown.units, grown.decision) == (units, "unfit" if judged and above else "grows")
+
+
+def test_noise_that_remembers_spoils_no_flat_time(monkeypatch):
+    monkeypatch.setattr(timed, "autocorrelation", lambda _units: 0.99)
+    assert examined(rounds(60, noise(1e-5))).decision == "flat"
+
+
+def a_wave(count: int, slope: float) -> list[Capture]:
+    return rounds(count, lambda n: slope * n + 1e-3 * math.sin(n * n))
+
+
+def test_the_evidence_is_that_of_the_docs_tables():
+    """Another memory, bound or weight would find it in another number of captures than bench/statistics did."""
+    assert examined(a_wave(40, 1.5e-4)).statistic == pytest.approx(11.998842, abs=1e-6)
+    whens = [
+        next(n for n in range(8, 80) if examined(a_wave(n, slope)).decision == said)
+        for slope, said in ((2e-4, "grows"), (0.0, "flat"))
+    ]
+    assert whens == [27, 14]
+
+
+def test_a_growth_of_many_floors_is_never_called_flat():
+    captures = rounds(80, lambda n: 5e-4 * n)
+    assert examined(captures, alpha=1e-300).decision == "open"
+
+
+@pytest.mark.parametrize(
+    ("floor", "shown"), [(1.0049e-3, "1"), (9.9951e-4, "1"), (2.5e-5, "0.025")]
+)
+def test_reasons_say_the_floor(floor, shown):
+    grown = examined(rounds(60, lambda n: 5e-3 * n), floor_seconds=floor)
+    assert grown.reason == f"time grows by more than {shown} ms a capture"
+    still = examined(rounds(60, lambda _n: 0.0), floor_seconds=floor)
+    assert still.reason == f"time does not grow by 2 times {shown} ms a capture or more"
+
+
+@pytest.mark.parametrize(
+    ("count", "reason"),
+    [
+        (1, "sizes were not captured again and again"),
+        (2, "sizes were not captured again and again"),
+        (3, "undecided after 2 rounds"),
+        (4, "undecided after 3 rounds"),
+    ],
+)
+def test_too_few_rounds_say_so(count, reason):
+    assert examined(rounds(count, lambda _n: 0.0)).reason == reason
+
+
+def test_alpha_is_shared_among_all_that_are_planned_or_came():
+    assert timed.alpha_each(0, kinds=0, ranks=0) == timed.ALPHA
+    assert timed.alpha_each(1, kinds=1, ranks=1) == timed.ALPHA
+    assert timed.alpha_each(2, kinds=4, ranks=2) == timed.ALPHA / 8
+    assert timed.alpha_each(9, kinds=4, ranks=2) == timed.ALPHA / 9
+
+
+def test_the_empirical_bound_is_that_of_the_corpus():
+    text = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text()
+    series = re.search(r"No alarm in ([\d,]+) series", text)
+    assert series
+    proven = 1 - 0.05 ** (1 / int(series[1].replace(",", "")))
+    assert proven <= timed.EMPIRICAL_BOUND <= 1.05 * proven
+
+
+def units_of(seconds: list[float]) -> list[Unit]:
+    return [Unit(3.0 * n + 2, value) for n, value in enumerate(seconds)]
+
+
+def test_noise_is_the_deviation_of_one_capture():
+    seconds = [0.01 + 1e-4 * math.sin(n * n) + 3e-4 * n for n in range(30)]
+    steps = [b - a for a, b in itertools.pairwise(seconds)]
+    each = scipy.stats.median_abs_deviation(steps, scale="normal") / math.sqrt(2)
+    found = timed.noise(units_of(seconds), 30 * 4)
+    assert found == pytest.approx(2 * each, rel=1e-4)
+    assert timed.noise(units_of([1.0, 2.0]), 6) is None
+    assert timed.noise(units_of([1.0, 2.0, 4.0]), 9) == pytest.approx(
+        1.4826 * 0.5 / math.sqrt(2) * math.sqrt(3)
+    )
+
+
+@pytest.mark.parametrize("count", [8, 9, 30, 31])
+@pytest.mark.parametrize("relative", [1e-6, 1e-2])
+def test_autocorrelation_is_that_of_what_two_lines_leave(count, relative):
+    seconds = [0.01 * (1 + relative * math.sin(n * n)) + 3e-4 * n for n in range(count)]
+    at = 3.0 * np.arange(count) + 2
+    left = np.concatenate(
+        [
+            half - np.polynomial.Polynomial.fit(x, half, 1)(x)
+            for x, half in (
+                (at[: count // 2], np.array(seconds[: count // 2])),
+                (at[count // 2 :], np.array(seconds[count // 2 :])),
+            )
+        ]
+    )
+    expected = float(left[:-1] @ left[1:] / (left @ left))
+    assert timed.autocorrelation(units_of(seconds)) == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_seven_units_are_too_few_for_autocorrelation_and_rounding_has_none():
+    assert timed.autocorrelation(units_of([1.0, 2.0, 1.0, 3.0, 1.0, 2.0, 5.0])) is None
+    rounded = [1 + 1e-11 * math.sin(n * n) for n in range(12)]
+    assert timed.autocorrelation(units_of(rounded)) == 0.0
+
+
+def test_a_test_is_exhausted_once_its_values_are():
+    test = timed.SeriesTest(range(SIZES), **FLOORS)
+    seen = []
+    for one in rounds(MAX_VALUES + 4, lambda _n: 0.0):
+        test.add(one)
+        seen.append((len(test.units.units), test.exhausted))
+    assert {exhausted for units, exhausted in seen if units <= MAX_VALUES} == {False}
+    assert seen[-1] == (MAX_VALUES + 1, True)
+
+
 def test_sizes_that_come_once_say_nothing():
     falling = [capture(n, round=0, shape=100 - n, seconds=0.01 * n) for n in range(1, 60)]
     found = examined(falling)
@@ -150,7 +276,8 @@ def test_any_number_of_sizes(sizes):
 
 
 def test_a_longer_plan_has_larger_units():
-    assert [timed.rounds_per_unit(n) for n in (1, MAX_VALUES, MAX_VALUES + 1, 1000)] == [1, 1, 2, 6]
+    planned = (0, 1, MAX_VALUES, MAX_VALUES + 1, 1000)
+    assert [timed.rounds_per_unit(n) for n in planned] == [1, 1, 1, 2, 6]
     units = Units(range(3), rounds=6)
     for one in rounds(60, lambda _n: 0.0):
         units.add(one)
