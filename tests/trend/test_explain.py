@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from tests.builders import make_report, make_series
-from tests.making import capture, series
+from tests.making import arm, capture, grows, none, series
 
 from capture_canary.model import Cause, VerdictName
 from capture_canary.trend.explain import DEFAULT, series_facts, steps
@@ -33,6 +33,34 @@ def test_the_row_that_decided_says_yes_those_before_no_and_those_after_were_not_
         len(ROWS) - place - 1
     )
     assert found[place].detail == make_report(verdict, cann=cann).reason
+    assert [one.question for one in found] == [(row.__doc__ or "").splitlines()[0] for row in ROWS]
+    assert found[0].question == "Row 1: nothing, or a rank missing."
+
+
+@pytest.mark.parametrize(("source", "decided"), [("pod spec", ["mitigated"]), (DEFAULT, [])])
+def test_a_mode_that_was_set_is_told_from_the_default(source: str, decided: list[str]):
+    records = arm("as_configured", none) + arm("ai_cpu", grows)
+    found = judge(
+        records,
+        ranks=2,
+        hcomm="8.5.0",
+        soc="a3",
+        configured_mode="AIV",
+        control=[4, 4],
+        arm_failures={},
+    )
+    assert found.verdict == "mitigated"
+    report = report_of(
+        found,
+        emulated=True,
+        mode="AIV",
+        mode_source=source,
+        stack=make_report().stack,
+        control=4,
+        series=records,
+    )
+    # By default A3 runs AI_CPU: flat captures would then be healthy.
+    assert [one.row for one in steps(report, "probe") if one.answer] == decided
 
 
 @pytest.mark.parametrize("cause", ["other", "suspect", "mode_not_effective"])

@@ -187,9 +187,15 @@ def test_what_reached_its_bound_stands_still(steps):
     assert when <= next(n for n, statistic in enumerate(unbound) if statistic >= bound)
 
 
-@given(st.randoms(use_true_random=False), st.sampled_from([0.05, 0.3, 1.0]), st.booleans())
-def test_it_is_sufficient_no_sooner_and_no_later_than_at_its_bound(rng, slope, steps):
-    rising = [slope * n + rng.gauss(0, 1) for n in range(40)]
+@given(
+    st.randoms(use_true_random=False),
+    st.sampled_from([0.05, 0.3, 1.0]),
+    st.sampled_from([0.0, 1.0, 10.0]),
+    st.booleans(),
+)
+def test_it_is_sufficient_no_sooner_and_no_later_than_at_its_bound(rng, slope, jump, steps):
+    where = rng.randrange(40)
+    rising = [slope * n + rng.gauss(0, 1) + jump * (n >= where) for n in range(40)]
     unbound = path(rising, steps=steps)
     for count in range(1, len(rising)):
         high = max(unbound[:count])

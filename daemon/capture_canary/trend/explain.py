@@ -113,8 +113,7 @@ def _case(report: Report, evidence: Evidence) -> Case:
         mode_source=report.mode_source,
         control=None if report.control is None else [report.control] * ranks,
         arm_failures=failures,
-        copies_expected=report.control is not None
-        or report.cause == "tracer_blind"
+        copies_expected=report.cause == "tracer_blind"
         or any(one.h2d_copies is not None for own in report.series for one in own.captures),
         evidence=evidence,
         kinds=kinds_of(report.series, evidence),
