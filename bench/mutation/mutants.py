@@ -61,8 +61,8 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             if any(first <= begin < last for first, last in typed):
                 continue
             source = cast("str", mutate_code(code, operator, occurrence))  # it named the place
-            if ast.dump(ast.parse(source)) == ast.dump(ast.parse(code)):
-                continue  # 1e+100 for 1e100
+            if _meaning(source) in (None, _meaning(code)):
+                continue  # `{*a, / **b}` is none, and 1e+100 is 1e100
             yield Mutant(begin[0], *_changed(code, source), source)
 
 
@@ -76,6 +76,14 @@ def lines_of(code: str) -> dict[int, range]:
             lines = range(node.lineno, max(node.lineno, last) + 1)
             found |= dict.fromkeys(lines, lines)
     return found
+
+
+def _meaning(code: str) -> str | None:
+    """Return what a text says, however it is written; None where it is no Python."""
+    try:
+        return ast.dump(ast.parse(code))
+    except SyntaxError:
+        return None
 
 
 def _typed(code: str) -> Iterator[tuple[Place, Place]]:
