@@ -4,7 +4,7 @@ import ast
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 # Of the dependency group `mutation`, which linters do without.
 from cosmic_ray.ast import ast_nodes, get_ast  # pyright: ignore[reportMissingImports]
@@ -92,18 +92,18 @@ def _typed(code: str) -> Iterator[tuple[Place, Place]]:
     And zip's `strict`, which asserts.
     """
     for node in ast.walk(ast.parse(code)):
-        zipped = (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
-        )
-        options = (
-            [one.value for one in node.keywords] if isinstance(node, ast.ClassDef) or zipped else []
-        )
+        options = [one.value for one in node.keywords] if _has_options(node) else []
         for one in (getattr(node, "annotation", None), getattr(node, "returns", None), *options):
             if isinstance(one, ast.expr):
                 yield (
                     (one.lineno, one.col_offset),
                     (one.end_lineno or one.lineno, one.end_col_offset or 0),
                 )
+
+
+def _has_options(node: ast.AST) -> TypeGuard[ast.ClassDef | ast.Call]:
+    zips = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
+    return isinstance(node, ast.ClassDef) or zips
 
 
 def _changed(code: str, mutated: str) -> tuple[str, str]:
