@@ -37,8 +37,8 @@ class Parts:
         self.board = Board(View(state=State(version="1", emulated=True, stack={})))
         self.latch = Latch(LatchFile(folder / "latch"))
         environ = {**os.environ, "CAPTURE_CANARY_EMULATE_FAULT": fault}
-        base = base_environment(environ, emulate)
-        self.prober = Prober(self.board, self.store, self.schedule, self.latch, base=base)
+        self.base = base_environment(environ, emulate)
+        self.prober = Prober(self.board, self.store, self.schedule, self.latch, base=self.base)
 
     def attempt(self) -> State:
         """Attempt a probe; return what is exported then."""

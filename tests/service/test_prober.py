@@ -11,8 +11,11 @@ from tests.service.parts import Parts
 
 from capture_canary.gate.release import Released
 from capture_canary.lock import acquire
+from capture_canary.probe import measure
+from capture_canary.probe.base import base_environment
 from capture_canary.probe.cancel import Cancel
 from capture_canary.service import prober
+from capture_canary.stack.identity import stack_id
 
 
 @pytest.fixture
@@ -89,3 +92,46 @@ def test_asking_too_late_writes_to_nobody():
         os.read(others[0], 1)
     for fd in others:
         os.close(fd)
+
+
+@pytest.mark.parametrize(
+    "fault", ["fail:aclInit:1:500000", "die:aclrtSetDevice:1", "hang:aclInit:1", "no descriptor"]
+)
+def test_a_probe_that_fails_before_it_knows_its_stack_clears_no_verdict(
+    tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+):
+    parts = Parts(tmp_path, probe__deadline="4s")
+    for _ in range(2):  # which settles it
+        good = parts.attempt()
+    settled = good.settled["probe"]
+    assert settled.verdict == "degraded"
+    if fault == "no descriptor":
+        monkeypatch.setattr(measure, "read_stack", lambda _home: {})
+        fault = "die:aclInit:1"
+    parts.base["CAPTURE_CANARY_EMULATE_FAULT"] = fault
+
+    state = parts.attempt()
+
+    assert state.reports["probe"].verdict == "unknown"
+    assert state.settled["probe"] == settled
+    assert stack_id(state.stack) == settled.stack
+    assert [(one.stack, one.verdict) for one in parts.store.present()] == [
+        (settled.stack, "unknown")
+    ]
+    parts.store.close()
+
+
+def test_a_probe_that_fails_on_another_cann_is_of_another_stack(tmp_path: Path):
+    parts = Parts(tmp_path)
+    for _ in range(2):
+        good = parts.attempt()
+    parts.base.clear()
+    environ = {**os.environ, "CAPTURE_CANARY_EMULATE_FAULT": "fail:aclInit:1:500000"}
+    parts.base.update(base_environment(environ, "cann=9.1.0,soc=a3,npus=2"))
+
+    state = parts.attempt()
+
+    assert state.settled["probe"].verdict == "unknown"
+    assert state.settled["probe"].stack != good.settled["probe"].stack
+    assert state.stack["cann"].value == "9.1.0"
+    parts.store.close()

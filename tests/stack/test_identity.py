@@ -1,7 +1,7 @@
 """The short name of a stack."""
 
 from capture_canary.model import Fact
-from capture_canary.stack.identity import PARTS, stack_id
+from capture_canary.stack.identity import PARTS, completed, stack_id
 
 
 def facts(**values):
@@ -33,3 +33,18 @@ def test_a_soc_has_one_name_whoever_tells_it():
 
 def test_what_is_no_soc_is_told_by_its_own_name():
     assert stack_id(facts(image="910C")) != stack_id(facts(image="a3"))
+
+
+def test_who_learnt_less_is_no_other_stack():
+    known = facts(cann="8.5.0", hcomm="8.5.0", soc="Ascend910_9391", driver=None)
+    for less in (facts(), facts(cann="8.5.0"), facts(hcomm="8.5.0", soc="a3"), facts(soc=None)):
+        assert stack_id(completed(less, known)) == stack_id(known)
+    told = facts(cann="8.5.0", vllm="0.23.0")
+    assert completed(told, known)["vllm"].value == "0.23.0"
+    assert completed(known, {}) == known
+
+
+def test_who_learnt_something_else_is():
+    known = facts(cann="8.5.0", hcomm="8.5.0", soc="a3")
+    for other in (facts(cann="9.1.0"), facts(cann="8.5.0", hcomm="9.1.0"), facts(soc="a2")):
+        assert completed(other, known) == other

@@ -20,6 +20,7 @@ from capture_canary.gate.release import released, wait_released
 from capture_canary.gate.watch import Watch
 from capture_canary.lock import LockBusyError, LockUnusableError, ProbeLock, acquire
 from capture_canary.logging import get_logger
+from capture_canary.model import Report
 from capture_canary.probe.cancel import Cancel
 from capture_canary.probe.measure import ArmStarted, Event, Observer, Probe
 from capture_canary.probe.messages import Captured, Started
@@ -37,7 +38,7 @@ from capture_canary.service.suspicion import suspected
 from capture_canary.stack import npu_smi
 from capture_canary.stack.cann import read_stack
 from capture_canary.stack.exposure import family
-from capture_canary.stack.identity import stack_id
+from capture_canary.stack.identity import completed, stack_id
 from capture_canary.stack.npu_smi import NpuSmi
 from capture_canary.stack.npus import Npus, NpusUnknownError
 from capture_canary.stack.soc import soc_of
@@ -169,7 +170,7 @@ class Prober:
                 inherit=(lock.fd,),
                 earlier=lambda stack: suspected(self._store, stack_id(stack), now=time.time()),
             )
-            report = probe.run()
+            report = self._of_this_stack(probe.run())
         try:
             # First of all remember: the look at what is left may take half a minute, and be ended.
             if not self._stop.is_set():
@@ -183,6 +184,13 @@ class Prober:
                 )
         finally:
             self._check_released(attempt, probe)
+
+    def _of_this_stack(self, report: Report) -> Report:
+        """Have what failed too early to learn its stack be of the one that runs here: it ends no verdict on that."""
+        if report.verdict != "unknown":
+            return report
+        stack = completed(report.stack, self._board.view.state.stack)
+        return msgspec.structs.replace(report, stack=stack)
 
     @contextmanager
     def _cancellable(self) -> Iterator[Cancel]:

@@ -29,6 +29,18 @@ def stack_id(stack: Stack) -> str:
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:LENGTH]
 
 
+def completed(stack: Stack, known: Stack) -> Stack:
+    """Return a stack with what it lacks as it was known before, unless anything says that it is another one.
+
+    A probe that fails before it has opened an NPU learns less than others: that makes no other stack.
+    """
+    told = {name for name, fact in stack.items() if fact.value}
+    before = {name: fact for name, fact in known.items() if fact.value}
+    if any(_value(name, stack) != _value(name, known) for name in told & {*before} & {*PARTS}):
+        return stack
+    return {**stack, **{name: fact for name, fact in before.items() if name not in told}}
+
+
 def _value(name: str, stack: Stack) -> str | None:
     """A SoC has several names, by who tells; its family is one."""
     value = stack[name].value
