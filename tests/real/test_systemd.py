@@ -31,7 +31,7 @@ if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
 else
   mount -t tmpfs tmpfs /sys/fs/cgroup && mkdir /sys/fs/cgroup/systemd /sys/fs/cgroup/devices
   mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
-  mount -t cgroup -o devices cgroup /sys/fs/cgroup/devices
+  mount -t cgroup -o devices cgroup /sys/fs/cgroup/devices || rmdir /sys/fs/cgroup/devices
 fi
 mount --bind "$1/console" /dev/console
 cp "$1"/*.service "$1"/*.target /run/systemd/system/
