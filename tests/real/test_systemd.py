@@ -7,6 +7,8 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,12 @@ cp "$1"/*.service "$1"/*.target /run/systemd/system/
 export container=test
 exec "$2" --system --unit=canary.target --log-target=console --show-status=no
 """
+NAMESPACES = "--fork --kill-child --pid --mount-proc --mount --ipc --uts --cgroup"
+JOIN = """
+while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift
+exec "$@"
+"""
+"""Begins in these cgroups, so that what systemd makes of them is below."""
 TARGET = """[Unit]
 Description=The daemon alone
 Wants=capture-canary.service
@@ -53,10 +61,35 @@ CAPABILITIES = {"SYS_PTRACE": 19, "DAC_READ_SEARCH": 2}
 """Numbers of <linux/capability.h>."""
 
 
+@contextmanager
+def own_cgroups() -> Iterator[list[Path]]:
+    """Make a cgroup in each hierarchy; remove them with all that systemd made below."""
+    root = Path("/sys/fs/cgroup")
+    roots = (
+        [root] if (root / "cgroup.controllers").exists() else [root / "systemd", root / "devices"]
+    )
+    made = [one / f"capture-canary-unit-{os.getpid()}" for one in roots if one.is_dir()]
+    for one in made:
+        one.mkdir()
+    try:
+        yield made
+    finally:
+        for one in made:
+            below = [path for path in one.rglob("*") if path.is_dir()]
+            for path in [*sorted(below, reverse=True), one]:  # the innermost first
+                until(partial(_removed, path))
+
+
+def _removed(cgroup: Path) -> bool:
+    with suppress(OSError):  # a process that was killed is still on its way
+        cgroup.rmdir()
+    return not cgroup.exists()
+
+
 class Unit:
     """The service, in namespaces of its own but for the network."""
 
-    def __init__(self, folder: Path, systemd: str) -> None:
+    def __init__(self, folder: Path, systemd: str, cgroups: list[Path]) -> None:
         self.port = free_port()
         (folder / "config.yaml").write_text(
             yaml.safe_dump(
@@ -83,15 +116,8 @@ class Unit:
         with self.console.open("wb") as console:
             self.init = subprocess.Popen(
                 [
-                    *(
-                        need("unshare"),
-                        "--fork",
-                        "--kill-child",
-                        "--pid",
-                        "--mount-proc",
-                        "--mount",
-                    ),
-                    *("--ipc", "--uts", "--cgroup", "/bin/sh", "-c", BOOT, "sh"),
+                    *("/bin/sh", "-c", JOIN, "sh", *map(str, cgroups), "--"),
+                    *(need("unshare"), *NAMESPACES.split(), "/bin/sh", "-c", BOOT, "sh"),
                     *(folder, systemd, sys.prefix, ROOT / "daemon"),
                 ],
                 stdout=console,
@@ -127,13 +153,14 @@ class Unit:
 
 @pytest.fixture
 def unit(tmp_path: Path) -> Iterator[Unit]:
-    systemd = next((str(one) for one in map(Path, ("/lib/systemd/systemd",)) if one.exists()), "")
-    if not systemd or os.geteuid():
+    systemd = "/lib/systemd/systemd"
+    if not Path(systemd).exists() or os.geteuid():
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("needs systemd, and root")
-    one = Unit(tmp_path, systemd)
-    yield one
-    one.init.kill()
-    one.init.wait()
+    with own_cgroups() as cgroups:
+        one = Unit(tmp_path, systemd, cgroups)
+        yield one
+        one.init.kill()
+        one.init.wait()
 
 
 def degraded(unit: Unit) -> str:
