@@ -22,13 +22,13 @@ probe: $(VENV)/installed ## one probe on the emulated CANN
 	-$(BIN)/capture-canary probe --emulate $(EMULATE)
 
 test: $(VENV)/test ## the tests that need nothing but Python and a C compiler
-	$(BIN)/pytest -n 2 -m "not real"
+	$(BIN)/pytest -n 2 -m "not real and not long"
 
 test-real: $(VENV)/test ## the tests against real torch-npu, dockerd, Prometheus, …: what is missing is skipped and named
 	$(BIN)/pytest -m "real and not long"
 
-test-long: $(VENV)/test ## those of them that CI has no time for
-	$(BIN)/pytest -m "real and long"
+test-long: $(VENV)/test ## those of both that CI has no time for
+	$(BIN)/pytest -m long
 
 fuzz: $(VENV)/fuzz ## coverage-guided: TARGET= one or several (all), SECONDS= and RUNS= for each of them
 	$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(SECONDS) --runs $(RUNS)
