@@ -4,9 +4,11 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from capture_canary import spawn
 from capture_canary.model import Report, Stack
 from capture_canary.probe import runner
 from capture_canary.probe.base import base_environment
@@ -256,3 +258,20 @@ def test_without_preload_time_is_judged_and_convicts_only_when_seen_twice():
         verdicts.append((found.verdict, found.cause))
 
     assert verdicts == [("unknown", "suspect"), ("degraded", "time_only")]
+
+
+def test_an_arm_that_we_could_not_start_is_as_one_not_tried(monkeypatch: pytest.MonkeyPatch):
+    start, started = spawn.start, 0
+
+    def starts_once(*args: Any, **options: Any) -> Any:
+        nonlocal started
+        started += 1
+        if started > 1:
+            raise OSError(24, "Too many open files")
+        return start(*args, **options)
+
+    monkeypatch.setattr(spawn, "start", starts_once)
+    report, _pids = probe("cann=8.5.0,soc=a3")
+    assert started == 2
+    assert (report.verdict, report.cause) == ("degraded", "aicpu_resource_list")
+    assert "meet the law" in report.reason

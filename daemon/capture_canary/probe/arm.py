@@ -24,6 +24,8 @@ class Arm:
         self.started: dict[int, Started] = {}
         self.control: dict[int, int | None] = {}
         self.failure: str | None = None
+        self.begun = True
+        """Whether its child could be started: where not, that says nothing of the stack."""
         self.notes: list[str] = []
         self._tests: dict[tuple[int, int], SeriesTest] = {}
         self._mode_seen: str | None = None

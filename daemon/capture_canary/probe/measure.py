@@ -96,7 +96,8 @@ class Probe:
             self._run_arm(name, self._settings.kinds)
         while self._settings.arms is None and not self._ended() and (arm := self._next()):
             self._run_arm(arm, self._kinds(arm))
-        if len(self._arms) > 1 and self._ended() and self._arms[-1].failure:
+        last = self._arms[-1]
+        if len(self._arms) > 1 and last.failure and (self._ended() or not last.begun):
             self._arms.pop()  # it was not the stack that cut it short
         return self._report()
 
@@ -132,6 +133,7 @@ class Probe:
             command=(self._settings.python, *WORKER),
         )
         arm.failure = run.failure
+        arm.begun = bool(run.records) or run.kind != "start"
         self._observe(ArmEnded(name, run.failure))
         self.failure = run.kind or self.failure
         self.code = self.code if run.code is None else run.code
