@@ -12,11 +12,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from tests.builders import make_report, make_stack
 
+from capture_canary import cli
 from capture_canary.store import Limits, Store, fallback, files, schema
 from capture_canary.store import store as store_module
 
@@ -79,6 +80,8 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return filled(tmp_path_factory.mktemp("pristine")).read_bytes()
 
 
+# In the schema's own text: SQLite quotes it in its message, which is no UTF-8 then.
+@example(hits=[(0.06, b"\x80")], cut=None)
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -109,6 +112,31 @@ def test_damage_anywhere(
     assert again.problem is None
     assert "new" in {one.stack for one in again.present()}
     again.close()
+
+
+def damaged_schema(path: Path) -> None:
+    """Make a name in the schema no UTF-8."""
+    content = path.read_bytes()
+    where = content.index(b"CREATE TABLE skips")
+    path.write_bytes(content[: where + 3] + b"\x80\xff" + content[where + 5 :])
+
+
+def test_a_schema_that_is_no_text_is_put_aside(tmp_path: Path) -> None:
+    damaged_schema(filled(tmp_path))
+    with capture_logs() as logs:
+        store = Store(tmp_path)
+        use_all(store)
+        store.close()
+    assert "history_put_aside" in {log["event"] for log in logs}
+    assert len(aside(tmp_path)) == 1
+
+
+def test_commands_say_that_a_schema_that_is_no_text_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged_schema(filled(tmp_path))
+    assert cli.main(["history", "--state-dir", str(tmp_path)]) == 2
+    assert "it can't be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("junk", [b"", b"\0" * 8192, b"not a database at all" * 400])

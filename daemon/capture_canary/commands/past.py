@@ -68,12 +68,12 @@ def with_history(folder: Path | None, work: Callable[[sqlite3.Connection], int])
         return refuse(f"{path}: there is no history; has the daemon run with this --state-dir?")
     except schema.NewerError as error:
         return refuse(f"{path}: a newer release wrote it ({error})")
-    except (sqlite3.Error, OSError) as error:
+    except (*schema.SQLITE_ERRORS, OSError) as error:
         return refuse(f"{path}: it can't be read: {error}")
     with closing(connection):
         try:
             return work(connection)
-        except sqlite3.Error as error:
+        except schema.SQLITE_ERRORS as error:
             return refuse(f"{path}: it can't be read: {error}")
 
 

@@ -40,7 +40,7 @@ def read(connection: sqlite3.Connection, *, since: float, limit: int, whole: boo
     """Read the history from `since` on, at most `limit` rows of a kind; `whole` with the newest series.
 
     Raises:
-        sqlite3.Error: it can't be read.
+        schema.SQLITE_ERRORS: it can't be read.
     """
     probes = queries.probes(connection, limit=limit, since=since)
     return Past(

@@ -25,16 +25,16 @@ def remember(source: sqlite3.Connection | None, path: Path) -> tuple[sqlite3.Con
     memory.execute(f"PRAGMA max_page_count = {_MAX_PAGES}")
     opened = None
     if source is None:
-        with suppress(sqlite3.Error, OSError):
+        with suppress(*schema.SQLITE_ERRORS, OSError):
             source = opened = files.connect_for_reading(path)
     marks: Marks = {}
     if source is not None:
         if source.in_transaction:
-            with suppress(sqlite3.Error):
+            with suppress(*schema.SQLITE_ERRORS):
                 source.execute("ROLLBACK")
         for table, count in _CARRIED.items():
             marks[table] = _carry(source, memory, table, count)
-        with suppress(sqlite3.Error, OverflowError):
+        with suppress(*schema.SQLITE_ERRORS, OverflowError):
             state = source.execute("SELECT key, value FROM state LIMIT 1000").fetchall()
             memory.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", state)
     if opened is not None:
@@ -46,13 +46,13 @@ def _carry(source: sqlite3.Connection, memory: sqlite3.Connection, table: str, c
     names = ("id", *schema.COLUMNS[table])
     columns = ", ".join(names)
     rows: list[tuple[object, ...]] = []
-    with suppress(sqlite3.Error, OverflowError):
+    with suppress(*schema.SQLITE_ERRORS, OverflowError):
         # Row by row: of a damaged table, what comes before the damage is kept.
         query = f"SELECT {columns} FROM {table} ORDER BY id DESC LIMIT ?"  # noqa: S608 - our own names
         rows.extend(source.execute(query, (count,)))
     marks = ", ".join("?" * len(names))
     for row in reversed(rows):
-        with suppress(sqlite3.Error, OverflowError):
+        with suppress(*schema.SQLITE_ERRORS, OverflowError):
             memory.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", row)  # noqa: S608 - our own names
     return int(memory.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])  # noqa: S608 - our own names
 

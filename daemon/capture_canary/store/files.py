@@ -42,7 +42,7 @@ def connect(
             "PRAGMA cache_size = -512; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
             "PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON;"
         )
-    except sqlite3.Error:
+    except schema.SQLITE_ERRORS:
         connection.close()
         raise
     return connection
@@ -54,7 +54,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     Raises:
         schema.NewerError: a newer release wrote it.
         schema.DamagedError: it is damaged.
-        sqlite3.Error: it can't be opened now.
+        schema.SQLITE_ERRORS: it can't be opened now.
     """
     connection = connect(path)
     try:
@@ -85,14 +85,14 @@ def open_anew(path: Path, known: Exception | None) -> tuple[sqlite3.Connection, 
     """Open the file; put it aside first if it is `known` or found to be useless, and say where.
 
     Raises:
-        sqlite3.Error, OSError, schema.NewerError, schema.DamagedError: no file can be used now.
+        schema.SQLITE_ERRORS, OSError, schema.NewerError, schema.DamagedError: no file can be used now.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     error = known
     if error is None:
         try:
             return open_for_writing(path), None
-        except (sqlite3.Error, schema.NewerError, schema.DamagedError) as found:
+        except (*schema.SQLITE_ERRORS, schema.NewerError, schema.DamagedError) as found:
             if not useless(found):
                 raise
             error = found
@@ -121,7 +121,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     Raises:
         FileNotFoundError: there is none.
         schema.NewerError: a newer release wrote it.
-        sqlite3.Error: it can't be read.
+        schema.SQLITE_ERRORS: it can't be read.
     """
     connection = connect_for_reading(path)
     found = schema.version(connection)
@@ -152,7 +152,7 @@ def _connect_and_read(path: Path, *, immutable: bool) -> sqlite3.Connection:
     connection = connect(path, read_only=True, immutable=immutable)
     try:
         schema.version(connection)
-    except sqlite3.Error:
+    except schema.SQLITE_ERRORS:
         connection.close()
         raise
     return connection

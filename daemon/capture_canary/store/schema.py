@@ -2,6 +2,9 @@
 
 import sqlite3
 
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file raises: where SQLite's message quotes damaged text, even the message cannot be read."""
+
 # One script a version, without a semicolon inside a statement; a released script is never edited,
 # a new one is appended.
 # `at` is unix seconds. Order is by id: the clock of a node may jump, the ids do not.
@@ -115,7 +118,7 @@ def _size(connection: sqlite3.Connection) -> int:
 
 def is_damage(error: Exception) -> bool:
     """Tell damage, which another try won't mend, from what may pass: a lock, a full disk."""
-    if isinstance(error, DamagedError):
+    if isinstance(error, (DamagedError, UnicodeDecodeError)):
         return True
     if isinstance(error, sqlite3.OperationalError):
         return "no such" in str(error) or "has no column" in str(error)

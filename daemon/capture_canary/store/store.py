@@ -13,7 +13,7 @@ from capture_canary.model import Evidence, Report, Stack
 from capture_canary.store import fallback, files, queries, retention, rows, schema, writes
 
 T = TypeVar("T")
-_FAILURES = (sqlite3.Error, schema.NewerError, schema.DamagedError, OSError)
+_FAILURES = (*schema.SQLITE_ERRORS, schema.NewerError, schema.DamagedError, OSError)
 _REFUSED = (
     *(sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError),
     *(ValueError, TypeError, OverflowError),
@@ -196,10 +196,10 @@ class Store:
                 break
             try:
                 return work(self._connection)
-            except _REFUSED as error:
-                self._log.warning("history_refused", error=repr(error))
-                break
-            except _FAILURES as error:
+            except (*_REFUSED, *_FAILURES) as error:
+                if isinstance(error, _REFUSED) and not isinstance(error, UnicodeDecodeError):
+                    self._log.warning("history_refused", error=repr(error))
+                    break
                 if self._marks is not None:
                     self._say("history_lost", error)
                     break
