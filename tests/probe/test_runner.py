@@ -163,6 +163,20 @@ def test_work_of_killed_runners_is_removed_and_nobody_elses(
     assert sorted([*kept, "outside", f"capture-canary-{namespace}-{gone.pid}-1-link"]) == left
 
 
+def test_work_that_could_not_be_removed_goes_with_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with monkeypatch.context() as short:  # of descriptors, say: rmtree needs some, and says nothing
+        short.setattr("shutil.rmtree", lambda *_args, **_options: None)
+        run(f"os.write(records, {ENDED!r})")
+    assert len([*tmp_path.iterdir()]) == 1
+
+    run(f"os.write(records, {ENDED!r})")
+
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize(
     "script",
     [

@@ -14,6 +14,8 @@ from capture_canary.scratch import scratch
 _NAME = re.compile(r"capture-canary-([0-9]{1,20})-([0-9]{1,10})-([0-9]{1,20})-[^/]+", re.ASCII)
 _MOST = 1000
 """Names looked at: a temporary folder may hold any number of them."""
+_stuck: set[Path] = set()
+"""Could not be removed, as by a process without descriptors: tried again when the next one is made."""
 
 
 def make(undo: contextlib.ExitStack) -> Path:
@@ -24,10 +26,17 @@ def make(undo: contextlib.ExitStack) -> Path:
     """
     place = scratch()
     remove_orphans(place)
+    for work in [*_stuck]:
+        _remove(work)
     owner = f"{pid_namespace()}-{os.getpid()}-{start_time(os.getpid()) or 0}"
     work = Path(tempfile.mkdtemp(prefix=f"capture-canary-{owner}-", dir=place))
-    undo.callback(shutil.rmtree, work, ignore_errors=True)
+    undo.callback(_remove, work)
     return work
+
+
+def _remove(work: Path) -> None:
+    shutil.rmtree(work, ignore_errors=True)
+    (_stuck.add if work.exists() else _stuck.discard)(work)
 
 
 def remove_orphans(folder: Path) -> None:
