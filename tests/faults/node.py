@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from capture_canary.probe.base import base_environment
+from capture_canary.spawn import reap_adopted
 from capture_canary.stack.npu_smi import NpuSmi, command
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -76,13 +77,18 @@ def strays() -> list[int]:
 
 
 @contextmanager
-def nothing_left(emulate: str) -> Iterator[None]:
-    """Hold that the node is as it was, at once but for what the kernel takes a moment for."""
+def nothing_left(emulate: str, *, adopted: bool = False) -> Iterator[None]:
+    """Hold that the node is as it was, at once but for what the kernel takes a moment for.
+
+    With `adopted`, orphans of a daemon are reaped: they come here where an earlier test probed in this process.
+    """
     before = left(emulate)
     yield
     end = time.monotonic() + PATIENCE
     while (changed := _changed(before, left(emulate))) and time.monotonic() < end:
         time.sleep(0.05)
+        if adopted:
+            reap_adopted()
     assert changed == {}, f"left behind: {changed}"
 
 

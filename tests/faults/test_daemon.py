@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ import pytest
 
 from capture_canary.spawn import reap_adopted
 from capture_canary.store import Store
-from tests.faults import machine
-from tests.faults.node import injects, nothing_left, strays
+from tests.faults import machine, node
+from tests.faults.node import injects, strays
 from tests.faults.table import ANY_MOMENT, GROWING, LOOKING, PHASES, SIGNALS
 from tests.running import PATIENCE, Running, until
 
+nothing_left = partial(node.nothing_left, adopted=True)
 CROWD = 1000
 ROOM = 12 << 20
 """Bytes: a probe takes some 20 MB."""
@@ -132,8 +134,8 @@ def test_signals_while_the_gate_looks(signals: str, start: Callable[..., Running
     with nothing_left(GROWING):
         daemon = start()
         knows(daemon)
-        with Path(os.environ["CAPTURE_CANARY_EMULATE_NODE"]).open("rb") as node:
-            fcntl.flock(node, fcntl.LOCK_EX)
+        with Path(os.environ["CAPTURE_CANARY_EMULATE_NODE"]).open("rb") as locked:
+            fcntl.flock(locked, fcntl.LOCK_EX)
             daemon.process.send_signal(signal.SIGUSR1)
             until(lambda: looking(daemon))
             goes_on = kill(daemon, signals)
