@@ -16,7 +16,8 @@ def injected() -> list[str]:
     for file in HERE.glob("test_*.py"):
         module = importlib.import_module(f"tests.faults.{file.stem}")
         for value in vars(module).values():
-            found += getattr(value, "injects", ())
+            if callable(value):
+                found += getattr(value, "injects", ())
     return found
 
 

@@ -23,10 +23,8 @@ UNIT = ROOT / "deploy" / "systemd" / "capture-canary.service"
 BOOT = """
 set -e
 mount --make-rprivate /
-mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system /run/lock /run/here /run/venv /run/daemon
+mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system /run/lock /run/here
 mount --bind "$1" /run/here
-mount --bind "$3" /run/venv
-mount --bind "$4" /run/daemon
 mount -t tmpfs tmpfs /var/lib
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
   umount -l /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup
@@ -50,10 +48,10 @@ TARGET = """[Unit]
 Description=The daemon alone
 Wants=capture-canary.service
 """
-COMMAND = "/run/venv/bin/python -m capture_canary.cli"
-"""Our own environment, which may lie in a folder that the unit does not see, such as /tmp."""
+COMMAND = f"{sys.prefix}/bin/capture-canary"
 CONFIG = "/run/here/config.yaml"
-EMULATED = """Environment=PYTHONPATH=/run/daemon
+# Our own environment and code may lie in a folder that the unit does not see, such as /tmp.
+EMULATED = f"""BindReadOnlyPaths={sys.prefix} {ROOT}
 Environment=CAPTURE_CANARY_EMULATE_NODE=/var/lib/capture-canary/node
 StandardError=append:/run/here/log
 [Install]"""
@@ -118,7 +116,7 @@ class Unit:
                 [
                     *("/bin/sh", "-c", JOIN, "sh", *map(str, cgroups), "--"),
                     *(need("unshare"), *NAMESPACES.split(), "/bin/sh", "-c", BOOT, "sh"),
-                    *(folder, systemd, sys.prefix, ROOT / "daemon"),
+                    *(folder, systemd),
                 ],
                 stdout=console,
                 stderr=console,
