@@ -98,6 +98,12 @@ class Running:
         return self.process.wait(PATIENCE)
 
 
+def children(pid: int) -> set[str]:
+    """Return the processes, zombies too, whose parent a process is."""
+    lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return {child for one in lists for child in one.split()}
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from capture_canary.probe.base import base_environment
 from capture_canary.spawn import reap_adopted
 from capture_canary.stack.npu_smi import NpuSmi, command
+from tests.running import children
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 PATIENCE = 30.0
@@ -47,13 +48,12 @@ class Left(NamedTuple):
 
 def left(emulate: str) -> Left:
     """Look."""
-    lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
     shared = {path.name for path in Path("/dev/shm").iterdir()}  # noqa: S108  # looked at, not written
     environ = base_environment(os.environ, emulate)
     seen = NpuSmi(command(environ), env=environ).read()
     return Left(
         descriptors=sorted(path.name for path in Path("/proc/self/fd").iterdir()),
-        children=sorted(pid for one in lists for pid in one.split()),
+        children=sorted(children(os.getpid())),
         strays=strays(),
         threads=threading.active_count(),
         shared_memory=sorted(name for name in shared if OURS.search(name)),

@@ -21,7 +21,7 @@ from capture_canary.store import Store
 from tests.faults import machine, node
 from tests.faults.node import injects, strays
 from tests.faults.table import ANY_MOMENT, GROWING, LOOKING, PHASES, SIGNALS
-from tests.running import PATIENCE, Running, until
+from tests.running import PATIENCE, Running, children, until
 
 nothing_left = partial(node.nothing_left, adopted=True)
 CROWD = 1000
@@ -123,9 +123,11 @@ def gone() -> bool:
 
 def looking(daemon: Running) -> bool:
     """Whether its npu-smi runs."""
-    found = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
-    children = [pid for one in found for pid in one.read_text().split()]
-    return any(b"npu-smi" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children)
+    try:
+        found = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children(daemon.process.pid)]
+    except OSError:  # one ended meanwhile
+        return False
+    return any(b"npu-smi" in one for one in found)
 
 
 @injects(*(f"{signals}, the gate looking at the NPUs" for signals in LOOKING))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.probe.scripted import ENDED, STARTED, run, spec
+from tests.running import children as children_of
 from tests.running import until
 
 from capture_canary import spawn
@@ -22,16 +23,6 @@ from capture_canary.probe.messages import Ended, Record, Started
 
 def descriptors() -> list[str]:
     return sorted(path.name for path in Path("/proc/self/fd").iterdir())
-
-
-def own_children() -> set[str]:
-    """Return the processes, zombies too, whose parent this process is."""
-    return children_of(os.getpid())
-
-
-def children_of(pid: int) -> set[str]:
-    lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    return {child for one in lists for child in one.split()}
 
 
 def state(pid: str) -> str:
@@ -239,14 +230,14 @@ def test_nothing_else_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before, children_before = (
         descriptors(),
-        own_children(),
+        children_of(os.getpid()),
     )  # other tests' orphans may be among these
 
     run("open(os.environ['CAPTURE_CANARY_TRACE_DIR'] + '/left', 'w').write('x')")
 
     assert [] == list(tmp_path.iterdir())
     assert before == descriptors()
-    assert own_children() <= children_before
+    assert children_of(os.getpid()) <= children_before
 
 
 def test_stop_closes_the_childs_input():

@@ -5,11 +5,30 @@ import pytest
 from tests.builders import make_report, make_series
 from tests.making import arm, capture, grows, none, series
 
-from capture_canary.model import Cause, VerdictName
+from capture_canary.model import Cause, Judgement, Report, Series, VerdictName
 from capture_canary.trend.explain import DEFAULT, series_facts, steps
 from capture_canary.trend.report import report_of
 from capture_canary.trend.rows import ROWS
 from capture_canary.trend.verdict import judge
+
+
+def reported(
+    found: Judgement,
+    records: list[Series],
+    *,
+    mode: str = "AI_CPU",
+    source: str = DEFAULT,
+    control: int | None = None,
+) -> Report:
+    return report_of(
+        found,
+        emulated=True,
+        mode=mode,
+        mode_source=source,
+        stack=make_report().stack,
+        control=control,
+        series=records,
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,15 +69,7 @@ def test_a_mode_that_was_set_is_told_from_the_default(source: str, decided: list
         arm_failures={},
     )
     assert found.verdict == "mitigated"
-    report = report_of(
-        found,
-        emulated=True,
-        mode="AIV",
-        mode_source=source,
-        stack=make_report().stack,
-        control=4,
-        series=records,
-    )
+    report = reported(found, records, mode="AIV", source=source, control=4)
     # By default A3 runs AI_CPU: flat captures would then be healthy.
     assert [one.row for one in steps(report, "probe") if one.answer] == decided
 
@@ -107,15 +118,7 @@ def test_time_is_told_as_it_was_judged_with_the_floors_and_rounds_of_then(
         rounds=300,
     )
     assert found.verdict == verdict
-    report = report_of(
-        found,
-        emulated=True,
-        mode="AI_CPU",
-        mode_source=DEFAULT,
-        stack=make_report().stack,
-        control=None,
-        series=records,
-    )
+    report = reported(found, records)
     told = steps(report, "probe")
     assert [one.row for one in told if one.answer] == [row]
     assert [one.answer for one in told].count(None) == len(ROWS) - 1 - [
